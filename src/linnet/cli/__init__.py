@@ -1,0 +1,1 @@
+"""The command line. One module a command, each imported only when it is asked for."""

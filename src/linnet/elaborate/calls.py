@@ -1,0 +1,419 @@
+"""Calls of functions, ops, methods and struct constructors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from linnet.diagnostics import Span
+from linnet.dims import DimError, Relation
+from linnet.elaborate.arguments import match_arguments
+from linnet.elaborate.blocks import block_generics
+from linnet.elaborate.context import BROKEN, Context
+from linnet.elaborate.entities import (
+    SELF,
+    BrokenEntity,
+    ConstEntity,
+    Entity,
+    FunctionEntity,
+    PreludeEntity,
+    StructEntity,
+    declared_span,
+    kind_of,
+)
+from linnet.elaborate.generics import struct_info
+from linnet.elaborate.infer import Inference, mentions
+from linnet.elaborate.names import child, evaluate_entity, find_entity
+from linnet.elaborate.operands import (
+    FloatOperand,
+    IntOperand,
+    NoneOperand,
+    Operand,
+    SomeOperand,
+    SubOperand,
+    ValueOperand,
+)
+from linnet.elaborate.prelude import ELEMENTWISE, call_prelude
+from linnet.elaborate.reporter import did_you_mean
+from linnet.elaborate.resolve import Resolver, struct_type
+from linnet.elaborate.signatures import signature
+from linnet.elaborate.world import Signature, SigParam, describe_facts, is_public
+from linnet.ir import Generic, Ref, Value
+from linnet.syntax import tree
+from linnet.types import (
+    F64,
+    I64,
+    ErrorType,
+    GenericArg,
+    OptionalType,
+    StructType,
+    TensorType,
+    TupleType,
+    Type,
+)
+
+# What a function without a result gives.
+UNIT = TupleType(())
+
+
+def call(ctx: Context, node: tree.Call, expected: Type | None) -> Operand:
+    """Any call."""
+    if isinstance(node.callee, tree.Field):
+        found = find_entity(ctx, node.callee)
+        if found is None:
+            return _method(ctx, node, node.callee)
+    elif isinstance(node.callee, tree.NameExpr):
+        found = ctx.world.find(ctx.scope, node.callee.name)
+        if found is None:
+            return _skip_arguments(ctx, node)
+    else:
+        ctx.report("E2106", "only a named function can be called", node.callee.span)
+        return BROKEN
+    return _call_entity(ctx, node, found, expected)
+
+
+def _call_entity(
+    ctx: Context, node: tree.Call, entity: Entity, expected: Type | None
+) -> Operand:
+    match entity:
+        case PreludeEntity(name):
+            if ctx.notation and name not in ELEMENTWISE:
+                return _index_free(ctx, node, expected)
+            return call_prelude(ctx, name, node, expected)
+        case FunctionEntity() | StructEntity() if ctx.notation:
+            return _index_free(ctx, node, expected)
+        case FunctionEntity(block=None):
+            return _function(ctx, node, entity, None, ())
+        case FunctionEntity(block=block):
+            if block is not ctx.signature.entity.block:
+                ctx.report("E1208", "a method of another block needs a receiver", node.span)
+                return BROKEN
+            own = tuple(_as_arg(generic) for generic in block_generics(ctx.world, block))
+            return _function(ctx, node, entity, SELF, own)
+        case StructEntity():
+            return _construct(ctx, node, entity)
+        case BrokenEntity():
+            return _skip_arguments(ctx, node)
+        case _:
+            ctx.report(
+                "E2106",
+                f"this is {kind_of(entity)}, not a function",
+                node.callee.span,
+                related=[(declared_span(entity), "declared here")],
+            )
+            return BROKEN
+
+
+def _index_free(ctx: Context, node: tree.Call, expected: Type | None) -> Operand:
+    """A call inside index notation of something that does not work element by element."""
+    with ctx.mode(notation=False):
+        operand = call(ctx, node, expected)
+    return scalar_only(ctx, operand, node.span)
+
+
+def scalar_only(ctx: Context, operand: Operand, span: Span) -> Operand:
+    """What an expression free of indices may be inside index notation: a scalar."""
+    if isinstance(operand, ValueOperand) and isinstance(operand.value.type, TensorType):
+        if not operand.value.type.is_scalar:
+            ctx.report(
+                "E3104",
+                f"a tensor (`{operand.value.type}`) stands in index notation without indices",
+                span,
+                help="give every axis an index, as in `x[i, j]`",
+            )
+            return BROKEN
+    return operand
+
+
+def _skip_arguments(ctx: Context, node: tree.Call) -> Operand:
+    """Checks the arguments of a call that leads nowhere, for their own problems."""
+    for argument in node.args:
+        if not isinstance(argument.value, tree.ShapeLit):
+            ctx.expr(argument.value)
+    return BROKEN
+
+
+def _as_arg(generic: Generic) -> GenericArg:
+    from linnet.dims import Dim, Symbol
+    from linnet.types import PackVar
+
+    match generic.var:
+        case Symbol():
+            return Dim.of(generic.var)
+        case PackVar():
+            return (generic.var,)
+        case _:
+            return generic.var
+
+
+def _method(ctx: Context, node: tree.Call, callee: tree.Field) -> Operand:
+    """`child.method(...)`, or a field that is no function."""
+    with ctx.mode(notation=False):
+        base = ctx.expr(callee.base)
+    if isinstance(base, SubOperand):
+        block = child(ctx, base, callee.base.span)
+        if block is None:
+            return BROKEN
+        entity = block.inner.names.get(callee.name.text)
+        if isinstance(entity, FunctionEntity) and entity.block is block:
+            if not is_public(entity) and entity.module != ctx.module:
+                ctx.report(
+                    "E1203",
+                    f"method `{callee.name.text}` of `{block.decl.name.text}` is private",
+                    callee.name.span,
+                    related=[(declared_span(entity), "declared here without `pub`")],
+                )
+            if ctx.notation:
+                with ctx.mode(notation=False):
+                    result = _function(ctx, node, entity, base.ref, base.args)
+                return scalar_only(ctx, result, node.span)
+            return _function(ctx, node, entity, base.ref, base.args)
+        methods = [
+            name
+            for name, item in block.inner.names.items()
+            if isinstance(item, FunctionEntity) and item.block is block
+        ]
+        ctx.report(
+            "E2107",
+            f"block `{block.decl.name.text}` has no method `{callee.name.text}`",
+            callee.name.span,
+            help=did_you_mean(callee.name.text, methods),
+        )
+        return _skip_arguments(ctx, node)
+    if isinstance(base, ValueOperand):
+        ctx.report("E2106", f"`{base.value.type}` has no methods", callee.span)
+    return _skip_arguments(ctx, node)
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """An argument that has been checked, and the parameter it is for."""
+
+    param: SigParam
+    operand: Operand
+    span: Span
+
+
+def _function(
+    ctx: Context,
+    node: tree.Call,
+    entity: FunctionEntity,
+    receiver: Ref | None,
+    block_args: tuple[GenericArg, ...],
+) -> Operand:
+    sig = signature(ctx.world, entity)
+    name = entity.decl.name.text
+    ctx.callees.setdefault(entity.name, node.span)
+    required = sum(param.default is None for param in sig.params)
+    names = [param.name for param in sig.params]
+    found = match_arguments(ctx, name, names, required, node)
+    if found is None or sig.broken:
+        return _skip_arguments(ctx, node) if found is not None else BROKEN
+    inference = Inference(sig.generics, ctx.facts)
+    for generic, arg in zip(sig.generics, block_args, strict=False):
+        inference.bound[generic.var] = arg
+    if node.generics is not None and not _explicit(ctx, node, name, sig, inference):
+        return BROKEN
+    given = _arguments(ctx, sig.params, found, inference)
+    if given is None or not _infer(ctx, node, name, given, inference):
+        return BROKEN
+    operands = _values(ctx, sig, given, inference)
+    if operands is None or not _prove_where(ctx, node, name, sig, inference):
+        return BROKEN
+    subst = inference.subst()
+    result = subst.type(sig.result) if sig.result is not None else UNIT
+    if isinstance(result, ErrorType):
+        return BROKEN
+    attrs = {
+        "callee": entity.name,
+        "generics": tuple(inference.bound[generic.var] for generic in sig.generics),
+        "receiver": receiver,
+    }
+    return ValueOperand(ctx.emit("call", operands, result, node.span, attrs))
+
+
+def _explicit(
+    ctx: Context, node: tree.Call, name: str, sig: Signature, inference: Inference
+) -> bool:
+    resolver = ctx.resolver()
+    args = resolver.generic_args(name, sig.own_generics, node.generics, node.span)
+    ctx.discharge(resolver.obligations)
+    if args is None:
+        return False
+    for generic, arg in zip(sig.own_generics, args, strict=True):
+        inference.bound[generic.var] = arg
+    return True
+
+
+def _arguments(
+    ctx: Context,
+    params: tuple[SigParam, ...],
+    found: Mapping[str, tree.Argument],
+    inference: Inference,
+) -> list[_Given] | None:
+    """Checks arguments in the order written, learning generics from those that have a type;
+    gives them in the order of the parameters."""
+    given: list[_Given] = []
+    broken = False
+    by_name = {param.name: param for param in params}
+    for key, argument in found.items():
+        param = by_name[key]
+        formal = inference.subst().type(param.type)
+        open_ = mentions(formal, inference)
+        operand = ctx.expr(argument.value, None if open_ else formal)
+        if isinstance(operand, ValueOperand):
+            inference.unify(param.type, operand.value.type)
+        elif not isinstance(operand, IntOperand | FloatOperand | NoneOperand | SomeOperand):
+            broken = broken or ctx.coerce(operand, None, argument.span) is None
+        given.append(_Given(param, operand, argument.value.span))
+    given.sort(key=lambda item: params.index(item.param))
+    return None if broken else given
+
+
+def _infer(
+    ctx: Context, node: tree.Call, name: str, given: list[_Given], inference: Inference
+) -> bool:
+    """Settles every generic; reports E2110 and E2112."""
+    inference.solve()
+    for item in given:
+        # A literal decides only what nothing else has.
+        operand, formal = item.operand, item.param.type
+        if isinstance(operand, SomeOperand):
+            operand = operand.inner
+            formal = formal.inner if isinstance(formal, OptionalType) else formal
+        if isinstance(operand, IntOperand | FloatOperand):
+            inference.unify(formal, I64 if isinstance(operand, IntOperand) else F64)
+    inference.solve()
+    inference.add_defaults()
+    unknown = inference.unknown()
+    if unknown:
+        listed = ", ".join(f"`{generic.name}`" for generic in unknown)
+        ctx.report(
+            "E2110",
+            f"{listed} of `{name}` cannot be inferred from the arguments",
+            node.span,
+            help=f"write the generic arguments out: `{name}<...>(...)`",
+        )
+        return False
+    misfit = inference.misfit()
+    if misfit is not None:
+        arg = inference.bound[misfit.var]
+        ctx.report(
+            "E2112",
+            f"`{arg}` is not of kind {misfit.kind}, as `{misfit.name}` of `{name}` asks",
+            node.span,
+        )
+        return False
+    return True
+
+
+def _values(
+    ctx: Context, sig: Signature, given: list[_Given], inference: Inference
+) -> tuple[Value, ...] | None:
+    """Arguments as values of the parameters' types, defaults filled in."""
+    by_name = {item.param.name: item for item in given}
+    values: list[Value] = []
+    broken = False
+    subst = inference.subst()
+    for param in sig.params:
+        try:
+            formal = subst.type(param.type)
+        except DimError as error:
+            ctx.world.too_large(error, param.span)
+            return None
+        item = by_name.get(param.name)
+        if item is None:
+            assert param.default is not None
+            operand = default_operand(ctx, sig, param, inference)
+            value = ctx.coerce(operand, formal, param.default.span)
+        else:
+            value = ctx.coerce(item.operand, formal, item.span)
+        broken = broken or value is None
+        if value is not None:
+            values.append(value)
+    return None if broken else tuple(values)
+
+
+def default_operand(
+    ctx: Context, sig: Signature, param: SigParam, inference: Inference
+) -> Operand:
+    """A parameter's default: a compile-time number, a bool or `none`."""
+    node = param.default
+    assert node is not None
+    if isinstance(node, tree.NoneExpr):
+        return NoneOperand()
+    if isinstance(node, tree.BoolLit):
+        return ctx.expr(node)
+    resolver = Resolver(ctx.world, sig.entity.module, sig.scope, [])
+    if isinstance(node, tree.NameExpr):
+        entity = sig.scope.lookup(node.name.text)
+        if isinstance(entity, ConstEntity):
+            return evaluate_entity(ctx, entity, node.span)
+    number = resolver.number(node)
+    if number is None:
+        return BROKEN
+    if isinstance(number, IntOperand):
+        return IntOperand(inference.subst().dim(number.dim))
+    return number
+
+
+def _prove_where(
+    ctx: Context, node: tree.Call, name: str, sig: Signature, inference: Inference
+) -> bool:
+    subst = inference.subst()
+    proved = True
+    for clause in sig.where:
+        needed: Relation = subst.relation(clause.relation)
+        if ctx.facts.proves(needed):
+            continue
+        proved = False
+        ctx.report(
+            "E2206",
+            f"`{name}` needs `{needed}`, which is not known here",
+            node.span,
+            related=[(clause.span, "required here")],
+            notes=describe_facts(ctx.facts),
+            help=f"add `where {needed}`",
+        )
+    return proved
+
+
+def _construct(ctx: Context, node: tree.Call, entity: StructEntity) -> Operand:
+    """`Name(field = value, ...)`."""
+    name = entity.decl.name.text
+    info = struct_info(ctx.resolver(), entity)
+    params = tuple(
+        SigParam(field, type_, None, entity.decl.name.span) for field, type_ in info.fields
+    )
+    for argument in node.args:
+        if argument.name is None:
+            ctx.report(
+                "E2102",
+                f"every field of `{name}` must be named",
+                argument.span,
+                help=f"write `{name}({', '.join(f'{p.name} = ...' for p in params)})`",
+            )
+            return BROKEN
+    found = match_arguments(ctx, name, [p.name for p in params], len(params), node)
+    if found is None or info.broken:
+        return BROKEN
+    inference = Inference(info.generics, ctx.facts)
+    if node.generics is not None:
+        resolver = ctx.resolver()
+        args = resolver.generic_args(name, info.generics, node.generics, node.span)
+        ctx.discharge(resolver.obligations)
+        if args is None:
+            return BROKEN
+        inference.bound.update(zip((g.var for g in info.generics), args, strict=True))
+    given = _arguments(ctx, params, found, inference)
+    if given is None or not _infer(ctx, node, name, given, inference):
+        return BROKEN
+    bound = tuple(inference.bound[generic.var] for generic in info.generics)
+    type_: StructType = struct_type(entity, info.generics, info.fields, bound)
+    values: list[Value] = []
+    for item, (_, field_type) in zip(given, type_.fields, strict=True):
+        value = ctx.coerce(item.operand, field_type, item.span)
+        if value is None:
+            return BROKEN
+        values.append(value)
+    return ValueOperand(ctx.emit("struct", tuple(values), type_, node.span))

@@ -1,0 +1,160 @@
+"""The checker's table of contents: parsed modules in, a typed program out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from linnet.diagnostics import Diagnostic, Span
+from linnet.elaborate.blocks import block_info
+from linnet.elaborate.declare import declare_module
+from linnet.elaborate.entities import (
+    AliasEntity,
+    BlockEntity,
+    ConstEntity,
+    Entity,
+    FunctionEntity,
+    Scope,
+    StructEntity,
+)
+from linnet.elaborate.functions import Checked, check_function
+from linnet.elaborate.generics import declare_generics, struct_info
+from linnet.elaborate.lints import lint_imports, lint_locals, lint_members
+from linnet.elaborate.naming import prelude_scope
+from linnet.elaborate.reporter import Reporter
+from linnet.elaborate.resolve import Resolver
+from linnet.elaborate.world import World
+from linnet.ir import Function, Program
+from linnet.packages import ModuleGraph
+
+
+def check(graph: ModuleGraph) -> Program:
+    """Checks every module of `graph` and lowers it; never raises for what a source says.
+
+    The program's root is the first of the graph's roots. Its diagnostics are those of parsing,
+    packages and checking, in file order; warnings are left out when there is an error.
+    """
+    world = World(Reporter())
+    prelude = prelude_scope()
+    for module in graph.modules.values():
+        declare_module(world, module, prelude)
+    entities = [entity for module in graph.modules for entity in _items(world.modules[module])]
+    _check_heads(world, entities)
+    checked = {
+        entity.name: check_function(world, entity)
+        for entity in entities
+        if isinstance(entity, FunctionEntity)
+    }
+    recursive = _report_recursion(world, checked)
+    functions = {
+        name: _mark_broken(item.function, recursive) for name, item in checked.items()
+    }
+    if not world.reporter.errors and not graph.diagnostics:
+        _lint(world, graph, entities, checked)
+    blocks = {entity.name: block_info(world, entity).block for entity in world.blocks}
+    diagnostics = _ordered((*graph.diagnostics, *world.reporter.diagnostics), graph)
+    root = graph.roots[0] if graph.roots else ""
+    return Program(root, functions, blocks, diagnostics)
+
+
+def _items(scope: Scope) -> Iterator[Entity]:
+    """A module's own items, those inside blocks included."""
+    for entity in scope.names.values():
+        if isinstance(entity, BlockEntity):
+            yield entity
+            yield from _items(entity.inner)
+        elif isinstance(entity, FunctionEntity | ConstEntity | AliasEntity | StructEntity):
+            yield entity
+
+
+def _check_heads(world: World, entities: list[Entity]) -> None:
+    """Checks declarations that have no body, used or not."""
+    for entity in entities:
+        match entity:
+            case BlockEntity():
+                block_info(world, entity)
+            case ConstEntity():
+                Resolver(world, entity.module, entity.scope, []).const(entity)
+            case StructEntity():
+                struct_info(Resolver(world, entity.module, entity.scope, []), entity)
+            case AliasEntity():
+                resolver = Resolver(world, entity.module, Scope(entity.scope), [])
+                declare_generics(resolver, entity.decl.generics)
+                world.resolving.add(entity)
+                resolver.type(entity.decl.type)
+                world.resolving.discard(entity)
+            case _:
+                pass
+
+
+def _report_recursion(world: World, checked: Mapping[str, Checked]) -> set[str]:
+    """Reports every function that reaches itself (E2119), once a cycle; gives their names."""
+    done: set[str] = set()
+    recursive: set[str] = set()
+    for start in checked:
+        if start in done:
+            continue
+        # Depth first with an explicit stack: call chains may be long.
+        path: list[str] = [start]
+        pending: list[Iterator[tuple[str, Span]]] = [iter(checked[start].callees.items())]
+        while pending:
+            step = next(pending[-1], None)
+            if step is None:
+                pending.pop()
+                done.add(path.pop())
+                continue
+            callee, span = step
+            if callee in path:
+                cycle = path[path.index(callee) :]
+                recursive.update(cycle)
+                _recursion_error(world, cycle, span)
+            elif callee in checked and callee not in done:
+                path.append(callee)
+                pending.append(iter(checked[callee].callees.items()))
+    return recursive
+
+
+def _recursion_error(world: World, cycle: list[str], span: Span) -> None:
+    names = [name.rpartition("::")[2] for name in (*cycle, cycle[0])]
+    shown = names if len(names) <= 6 else [*names[:3], "...", *names[-2:]]
+    world.reporter.report(
+        "E2119",
+        f"`{names[0]}` calls itself" if len(cycle) == 1 else "these functions call each other",
+        span,
+        notes=[" -> ".join(shown)],
+        help="recursion is not part of the language: use a loop",
+    )
+
+
+def _mark_broken(function: Function, recursive: set[str]) -> Function:
+    if function.name not in recursive:
+        return function
+    from dataclasses import replace
+
+    return replace(function, broken=True)
+
+
+def _lint(
+    world: World, graph: ModuleGraph, entities: list[Entity], checked: Mapping[str, Checked]
+) -> None:
+    """Lints the modules that were asked for, not what they import."""
+    roots = set(graph.roots)
+    lint_imports(world, graph.roots)
+    for entity in entities:
+        if isinstance(entity, FunctionEntity) and entity.module in roots:
+            lint_locals(world, checked[entity.name].unused)
+    blocks = [e for e in entities if isinstance(e, BlockEntity) and e.module in roots]
+    lint_members(world, blocks)
+
+
+def _ordered(
+    diagnostics: tuple[Diagnostic, ...], graph: ModuleGraph
+) -> tuple[Diagnostic, ...]:
+    """By file, imported files first, then by place."""
+    files = {module.file: index for index, module in enumerate(graph.modules.values())}
+
+    def key(diagnostic: Diagnostic) -> tuple[int, int]:
+        if diagnostic.span is None:
+            return -1, 0
+        return files.get(diagnostic.span.file, -1), diagnostic.span.start
+
+    return tuple(sorted(diagnostics, key=key))

@@ -1,0 +1,530 @@
+"""Index notation: accesses, reductions, and `let y[i, j] = ...`.
+
+An access is a view whose axes carry labels, arithmetic lines labels up (elementwise.py), and a sum
+over a product of two accesses is one contraction. Nothing here builds a grid of indices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from linnet.diagnostics import Span
+from linnet.dims import Dim, Verdict
+from linnet.elaborate.context import BROKEN, Context
+from linnet.elaborate.elementwise import (
+    allows,
+    binary,
+    label_shape,
+    sort_axes,
+    tensor_of,
+)
+from linnet.elaborate.entities import IndexEntity
+from linnet.elaborate.operands import (
+    ErrorOperand,
+    IntOperand,
+    Label,
+    LabelledOperand,
+    Operand,
+    SubOperand,
+    ValueOperand,
+)
+from linnet.elaborate.reporter import did_you_mean
+from linnet.elaborate.slicing import in_range, subscript
+from linnet.elaborate.world import describe_facts
+from linnet.ir import Value
+from linnet.syntax import tree
+from linnet.types import I64, DType, PackVar, Shape, ShapeItem, TensorType, Type
+
+
+def new_labels(ctx: Context, indices: Sequence[tree.IndexName]) -> list[Label]:
+    """Labels for a list of indices, put into the present scope; reports E3105."""
+    labels: list[Label] = []
+    for index in indices:
+        name = index.name
+        earlier = ctx.scope.names.get(name.text)
+        if isinstance(earlier, IndexEntity) and earlier.label in labels:
+            ctx.report(
+                "E3105",
+                f"the index `{name.text}` is listed twice",
+                name.span,
+                related=[(earlier.label.name.span, "first listed here")],
+            )
+        ctx.labels += 1
+        label = Label(name, index.pack, ctx.labels)
+        ctx.scope.names[name.text] = IndexEntity(label)
+        labels.append(label)
+    return labels
+
+
+# --- accesses ----------------------------------------------------------------------------------
+
+
+def access(ctx: Context, node: tree.Subscript) -> Operand:
+    """`x[i, j]` inside index notation."""
+    with ctx.mode(notation=False):
+        base = ctx.expr(node.base)
+        if isinstance(base, SubOperand):
+            return subscript(ctx, node)
+    value = ctx.coerce(base, None, node.base.span)
+    if value is None:
+        return BROKEN
+    if not isinstance(value.type, TensorType):
+        ctx.report("E2104", f"`{value.type}` has no axes to index", node.base.span)
+        return BROKEN
+    places = _places(ctx, node, value.type)
+    return BROKEN if places is None else _view(ctx, value, places, node.span)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """What stands at some items of the accessed tensor: a label, or an index value."""
+
+    label: Label | None
+    index: Operand | None
+    items: Shape
+    span: Span
+
+
+def _places(
+    ctx: Context, node: tree.Subscript, type_: TensorType
+) -> list[_Place] | None:
+    """Pairs each index with the shape items it stands at, learning label extents."""
+    found: list[tuple[Label | None, Operand | None, Span]] = []
+    for item in node.items:
+        place = _index(ctx, item)
+        if place is None:
+            return None
+        found.append((*place, item.span))
+    widths = _widths(ctx, found, type_, node)
+    if widths is None:
+        return None
+    places: list[_Place] = []
+    at = 0
+    for (label, index, span), width in zip(found, widths, strict=True):
+        items = type_.shape[at : at + width]
+        at += width
+        if not (label is not None and label.pack) and isinstance(items[0], PackVar):
+            ctx.report(
+                "E3106",
+                f"a plain index cannot stand at the pack `{items[0]}`",
+                span,
+                help="write a pack index with a star, as in `*s`",
+            )
+            return None
+        if label is not None and not _learn(ctx, label, items, span):
+            return None
+        if isinstance(index, IntOperand) and not _constant_in_range(ctx, index, items, span):
+            return None
+        places.append(_Place(label, index, items, span))
+    return places
+
+
+def _constant_in_range(
+    ctx: Context, index: IntOperand, items: Shape, span: Span
+) -> bool:
+    (extent,) = items
+    assert isinstance(extent, Dim)
+    return in_range(ctx, index.dim, extent, tree.IndexItem(tree.ErrorExpr(span), span))
+
+
+def _index(ctx: Context, item: tree.Index) -> tuple[Label | None, Operand | None] | None:
+    match item:
+        case tree.IndexPack(name):
+            return _pack_index(ctx, name, item.span)
+        case tree.IndexItem(tree.NameExpr(name)):
+            entity = ctx.scope.lookup(name.text)
+            if isinstance(entity, IndexEntity):
+                if entity.label.pack:
+                    ctx.report(
+                        "E3106", f"`{name.text}` is a pack of indices: write `*{name.text}`",
+                        item.span,
+                    )  # fmt: skip
+                    return None
+                return entity.label, None
+            if entity is None:
+                _unbound(ctx, name)
+                return None
+            return _gather_index(ctx, item)
+        case tree.IndexItem():
+            return _gather_index(ctx, item)
+        case tree.IndexSlice() | tree.IndexEllipsis():
+            ctx.report(
+                "E3104",
+                "slices are not allowed in index notation",
+                item.span,
+                help="slice first: `let part = x[..., a:b]`",
+            )
+            return None
+
+
+def _unbound(ctx: Context, name: tree.Name) -> None:
+    known = [n for n in ctx.scope.all_names() if isinstance(ctx.scope.lookup(n), IndexEntity)]
+    ctx.report(
+        "E3101",
+        f"the index `{name.text}` is bound neither on the left of `=` nor by a reduction",
+        name.span,
+        help=did_you_mean(name.text, known) or f"reduce over it: `sum[{name.text}] ...`",
+    )
+
+
+def _pack_index(ctx: Context, name: tree.Name, span: Span) -> tuple[Label, None] | None:
+    entity = ctx.scope.lookup(name.text)
+    if isinstance(entity, IndexEntity):
+        if entity.label.pack:
+            return entity.label, None
+        ctx.report("E3106", f"`{name.text}` is a plain index, not a pack", span)
+    else:
+        _unbound(ctx, name)
+    return None
+
+
+def _gather_index(ctx: Context, item: tree.IndexItem) -> tuple[None, Operand] | None:
+    operand = ctx.expr(item.value)
+    if isinstance(operand, IntOperand):
+        return None, operand
+    if isinstance(operand, ErrorOperand):
+        return None
+    value = tensor_of(ctx, operand, item.span)
+    if value is None:
+        return None
+    assert isinstance(value.type, TensorType)
+    scalar = isinstance(operand, LabelledOperand) or value.type.is_scalar
+    if not value.type.dtype.is_integer or not scalar:
+        ctx.report(
+            "E2204", f"an index must be an integer scalar, not `{value.type}`", item.span,
+            help="give the tensor its own indices" if not scalar else None,
+        )  # fmt: skip
+        return None
+    return None, operand
+
+
+def _widths(
+    ctx: Context,
+    found: list[tuple[Label | None, Operand | None, Span]],
+    type_: TensorType,
+    node: tree.Subscript,
+) -> list[int] | None:
+    """How many shape items each index stands at; a pack of unknown extent takes what is left."""
+    widths: list[int | None] = []
+    for label, _, _ in found:
+        if label is None or not label.pack:
+            widths.append(1)
+        else:
+            widths.append(None if label.extent is None else len(label.extent))
+    rest = len(type_.shape) - sum(width or 0 for width in widths)
+    open_ = widths.count(None)
+    if open_ > 1:
+        ctx.report("E3106", "only one pack of unknown extent can stand in an access", node.span)
+        return None
+    if rest < 0 or (rest > 0 and not open_):
+        ctx.report(
+            "E2204",
+            f"{len(found)} indices for a tensor of rank {len(type_.shape)}",
+            node.span,
+            notes=[f"its type is `{type_}`"],
+            help="in index notation every axis needs an index",
+        )
+        return None
+    return [rest if width is None else width for width in widths]
+
+
+def _learn(ctx: Context, label: Label, items: Shape, span: Span) -> bool:
+    """The label runs over `items` here; reports E2201 when it runs over others elsewhere."""
+    if label.extent is None:
+        label.extent, label.seen = items, span
+        return True
+    if ctx.same_shape(label.extent, items):
+        return True
+    here, there = (", ".join(map(str, shape)) for shape in (items, label.extent))
+    ctx.report(
+        "E2201",
+        f"the index `{label.name.text}` has extent `{here}` here and `{there}` elsewhere",
+        span,
+        label=f"extent `{here}`",
+        related=[(label.seen, f"extent `{there}`")],
+        notes=describe_facts(ctx.facts),
+        help=f"add `where {there} == {here}`" if len(items) == 1 else None,
+    )
+    return False
+
+
+def _view(ctx: Context, value: Value, places: list[_Place], span: Span) -> Operand:
+    """The labelled view; a gather when a label repeats or a value indexes."""
+    labels = [place.label for place in places if place.label is not None]
+    if len(labels) == len(places) and len(set(labels)) == len(labels):
+        assert isinstance(value.type, TensorType)
+        # The label's own extent, which is provably the same, keeps later shapes alike.
+        shape = label_shape(labels)
+        if shape != value.type.shape:
+            value = ctx.emit("reshape", (value,), value.type.with_shape(shape), span)
+        return LabelledOperand(value, tuple(labels))
+    return _gather(ctx, value, places, span)
+
+
+@dataclass(slots=True)
+class _Gather:
+    """The result's labels in order, and where each starts."""
+
+    labels: list[Label] = field(default_factory=list)
+    starts: dict[Label, int] = field(default_factory=dict)
+    size: int = 0
+
+    def axes(self, label: Label) -> range:
+        if label not in self.starts:
+            self.starts[label] = self.size
+            self.labels.append(label)
+            self.size += len(label.extent or ())
+        return range(self.starts[label], self.starts[label] + len(label.extent or ()))
+
+
+def _gather(ctx: Context, value: Value, places: list[_Place], span: Span) -> Operand:
+    result = _Gather()
+    source: list[tuple[str, int]] = []
+    operands: list[Value] = []
+    index_axes: list[tuple[int, ...]] = []
+    for place in places:
+        if place.label is not None:
+            source.extend(("axis", axis) for axis in result.axes(place.label))
+            continue
+        assert place.index is not None
+        source.append(("index", len(operands)))
+        if isinstance(place.index, LabelledOperand):
+            axes = [axis for label in place.index.labels for axis in result.axes(label)]
+            operands.append(place.index.value)
+            index_axes.append(tuple(axes))
+        else:
+            index = ctx.coerce(place.index, _index_type(place.index), place.span)
+            if index is None:
+                return BROKEN
+            operands.append(index)
+            index_axes.append(())
+    assert isinstance(value.type, TensorType)
+    shape: list[ShapeItem] = list(label_shape(result.labels))
+    attrs = {"source": tuple(source), "index_axes": tuple(index_axes)}
+    type_ = value.type.with_shape(tuple(shape))
+    gathered = ctx.emit("gather", (value, *operands), type_, span, attrs)
+    return LabelledOperand(gathered, tuple(result.labels))
+
+
+def _index_type(operand: Operand) -> Type | None:
+    return I64 if isinstance(operand, IntOperand) else None
+
+
+# --- reductions --------------------------------------------------------------------------------
+
+
+def reduction(ctx: Context, node: tree.Reduction) -> Operand:
+    """`sum[i] body` and its kin."""
+    with ctx.inner_scope(), ctx.mode(notation=True):
+        labels = new_labels(ctx, node.indices)
+        dtype = None
+        if node.dtype is not None:
+            resolver = ctx.resolver()
+            dtype = resolver.dtype(node.dtype)
+            if dtype is None:
+                return BROKEN
+        contracted = _contraction(ctx, node, labels, dtype)
+        if contracted is not None:
+            return _outside(ctx, contracted)
+        body = ctx.expr(node.body)
+    if isinstance(body, ErrorOperand):
+        return BROKEN
+    value = tensor_of(ctx, body, node.body.span)
+    if value is None:
+        return BROKEN
+    if not isinstance(body, LabelledOperand):
+        body = LabelledOperand(value, ())
+    if not _all_seen(ctx, labels, node.op):
+        return BROKEN
+    body = _converted(ctx, node, body, dtype)
+    return BROKEN if body is None else _outside(ctx, _reduce(ctx, node, body, labels))
+
+
+def _outside(ctx: Context, operand: Operand) -> Operand:
+    """A reduction that leaves no label is an ordinary scalar."""
+    if isinstance(operand, LabelledOperand) and not operand.labels and not ctx.notation:
+        return ValueOperand(operand.value)
+    return operand
+
+
+def _all_seen(ctx: Context, labels: Sequence[Label], what: str) -> bool:
+    for label in labels:
+        if label.extent is None:
+            ctx.report(
+                "E3102",
+                f"the index `{label.name.text}` of `{what}` stands at no axis",
+                label.name.span,
+                help="use it in the body or leave it out",
+            )
+    return all(label.extent is not None for label in labels)
+
+
+def _converted(
+    ctx: Context, node: tree.Reduction, body: LabelledOperand, dtype: object
+) -> LabelledOperand | None:
+    """The body in the dtype the reduction works in; reports what it cannot reduce."""
+    type_ = body.value.type
+    assert isinstance(type_, TensorType)
+    logical = node.op in ("any", "all")
+    if dtype is not None:
+        if node.op not in ("sum", "prod"):
+            ctx.report("E2111", f"`{node.op}` takes no dtype", node.span)
+            return None
+        if dtype != type_.dtype:
+            target = type_.with_dtype(dtype)  # type: ignore[arg-type]
+            body = LabelledOperand(
+                ctx.emit("cast", (body.value,), target, node.span), body.labels
+            )
+            type_ = target
+    good = type_.dtype is DType.BOOL if logical else type_.dtype.is_numeric
+    if not good:
+        ctx.report(
+            "E2104",
+            f"`{node.op}` takes {'bool' if logical else 'numeric'} values, not `{type_.dtype}`",
+            node.body.span,
+            help="count with `sum[i] cast<i32>(...)`" if not logical else None,
+        )
+        return None
+    return body
+
+
+def _reduce(
+    ctx: Context, node: tree.Reduction, body: LabelledOperand, labels: Sequence[Label]
+) -> Operand:
+    axes: list[int] = []
+    kept: list[Label] = []
+    at = 0
+    for label in body.labels:
+        width = len(label.extent or ())
+        if label in labels:
+            axes.extend(range(at, at + width))
+        else:
+            kept.append(label)
+        at += width
+    if node.op in ("max", "min") and _provably_empty(ctx, label_shape(labels)):
+        ctx.report("E2202", f"`{node.op}` over an empty axis has no value", node.span)
+        return BROKEN
+    if not axes:
+        return LabelledOperand(body.value, tuple(kept))
+    assert isinstance(body.value.type, TensorType)
+    type_ = body.value.type.with_shape(label_shape(kept))
+    attrs = {"op": node.op, "axes": tuple(axes)}
+    return LabelledOperand(
+        ctx.emit("reduce", (body.value,), type_, node.span, attrs), tuple(kept)
+    )
+
+
+def _provably_empty(ctx: Context, shape: Shape) -> bool:
+    return any(
+        isinstance(item, Dim) and ctx.facts.equal(item, Dim.of(0)) is Verdict.PROVED
+        for item in shape
+    )
+
+
+def _contraction(
+    ctx: Context, node: tree.Reduction, labels: Sequence[Label], dtype: object
+) -> Operand | None:
+    """`sum[...] a * b` as one contraction; None when the body is something else."""
+    body = node.body
+    if node.op != "sum" or not isinstance(body, tree.Binary) or body.op != "*":
+        return None
+    left, right = ctx.expr(body.left), ctx.expr(body.right)
+    if isinstance(left, ErrorOperand) or isinstance(right, ErrorOperand):
+        return BROKEN
+    if isinstance(left, LabelledOperand) and isinstance(right, LabelledOperand):
+        a, b = left.value.type, right.value.type
+        assert isinstance(a, TensorType) and isinstance(b, TensorType)
+        fits = a.dtype == b.dtype and dtype in (None, a.dtype) and allows("contract", a.dtype)
+        if fits and left.labels and right.labels:
+            if not _all_seen(ctx, labels, "sum"):
+                return BROKEN
+            return _contract(ctx, left, right, labels, node.span)
+    # Not a product of two accesses: multiply, then reduce.
+    spans = (body.left.span, body.right.span, body.span)
+    product = binary(ctx, "*", left, right, spans, None)
+    if isinstance(product, ErrorOperand) or not _all_seen(ctx, labels, "sum"):
+        return BROKEN
+    value = tensor_of(ctx, product, body.span)
+    if value is None:
+        return BROKEN
+    if not isinstance(product, LabelledOperand):
+        product = LabelledOperand(value, ())
+    converted = _converted(ctx, node, product, dtype)
+    return BROKEN if converted is None else _reduce(ctx, node, converted, labels)
+
+
+def _contract(
+    ctx: Context,
+    left: LabelledOperand,
+    right: LabelledOperand,
+    labels: Sequence[Label],
+    span: Span,
+) -> Operand:
+    numbers: dict[Label, range] = {}
+    count = 0
+    union = sorted({*left.labels, *right.labels}, key=lambda label: label.order)
+    for label in union:
+        width = len(label.extent or ())
+        numbers[label] = range(count, count + width)
+        count += width
+    kept = [label for label in union if label not in labels]
+
+    def axes(of: Sequence[Label]) -> tuple[int, ...]:
+        return tuple(axis for label in of for axis in numbers[label])
+
+    assert isinstance(left.value.type, TensorType)
+    type_ = left.value.type.with_shape(label_shape(kept))
+    attrs = {"inputs": (axes(left.labels), axes(right.labels)), "output": axes(kept)}
+    value = ctx.emit("contract", (left.value, right.value), type_, span, attrs)
+    return LabelledOperand(value, tuple(kept))
+
+
+# --- definitions -------------------------------------------------------------------------------
+
+
+def definition(ctx: Context, node: tree.LetIndexed) -> Value | None:
+    """The tensor that `let y[i, j] = body` names; None after reporting."""
+    with ctx.inner_scope(), ctx.mode(notation=True):
+        labels = new_labels(ctx, node.indices)
+        body = ctx.expr(node.value)
+    if isinstance(body, ErrorOperand):
+        return None
+    value = tensor_of(ctx, body, node.value.span)
+    if value is None:
+        return None
+    operand = body if isinstance(body, LabelledOperand) else LabelledOperand(value, ())
+    broken = False
+    for label in labels:
+        if label.extent is None:
+            broken = True
+            ctx.report(
+                "E3103",
+                f"the index `{label.name.text}` stands at no axis, so it has no extent",
+                label.name.span,
+                help=f"use `iota(N)[{label.name.text}]` for positions",
+            )
+    if broken:
+        return None
+    return _ordered(ctx, operand, labels, node)
+
+
+def _ordered(
+    ctx: Context, operand: LabelledOperand, labels: list[Label], node: tree.LetIndexed
+) -> Value | None:
+    stray = [label for label in operand.labels if label not in labels]
+    if stray:
+        # An index of an enclosing reduction cannot reach into a definition: there is none.
+        ctx.report("E3101", f"the index `{stray[0].name.text}` is not bound here", node.span)
+        return None
+    value = sort_axes(ctx, operand, labels, node.span)
+    missing = [label for label in labels if label not in operand.labels]
+    if missing:
+        names = ", ".join(f"`{label.name.text}`" for label in missing)
+        ctx.report(
+            "E3103", f"the value does not depend on {names}", missing[0].name.span,
+        )  # fmt: skip
+        return None
+    return value
+
+

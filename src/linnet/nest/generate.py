@@ -1,0 +1,88 @@
+"""Token after token from any loaded model that has the entries `prefill` and `decode`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from linnet.nest.errors import fail
+
+
+class Generator(Protocol):
+    """What every backend's model object offers."""
+
+    def run_entry(
+        self, name: str, inputs: Sequence[Any], generics: dict[str, Any] | None = None
+    ) -> Any: ...
+
+    def reset_state(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How the next token is chosen: temperature 0 takes the best, else a draw from `seed`."""
+
+    temperature: float = 0.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.temperature) and self.temperature >= 0):
+            fail("E5026", f"the temperature is {self.temperature}; it has to be 0 or more")
+        if not 0 <= self.seed < 1 << 64:
+            fail("E5026", f"the seed is {self.seed}; it has to be from 0 to 2**64 - 1")
+
+
+def generate(
+    model: Generator,
+    prompt: Sequence[int],
+    max_new_tokens: int,
+    end_tokens: frozenset[int] = frozenset(),
+    sampling: Sampling = Sampling(),  # noqa: B008 (frozen)
+) -> Iterator[int]:
+    """The answer's tokens as they are made; an end token ends it and is not given out.
+
+    The model was loaded with `Batch = 1` and a `MaxSeq` of at least prompt and answer together.
+    """
+    if not prompt:
+        fail("E5026", "the prompt has no tokens")
+    if max_new_tokens < 1:
+        return
+    model.reset_state()
+    rng = np.random.default_rng(sampling.seed)
+    tokens = np.asarray([prompt], np.int32)
+    logits = model.run_entry("prefill", [tokens, 0])
+    for step in range(max_new_tokens):
+        token = choose(row(logits), sampling.temperature, rng)
+        if token in end_tokens:
+            return
+        yield token
+        if step + 1 < max_new_tokens:
+            at = len(prompt) + step
+            logits = model.run_entry("decode", [np.asarray([[token]], np.int32), at])
+
+
+def row(logits: Any) -> np.ndarray[Any, np.dtype[np.float32]]:
+    """The one row of a backend's `[1, Vocab]` logits as a NumPy f32 vector."""
+    if hasattr(logits, "detach"):
+        logits = logits.detach().float().cpu().numpy()
+    return np.asarray(logits).astype(np.float32).reshape(-1)
+
+
+def choose(
+    logits: np.ndarray[Any, np.dtype[np.float32]], temperature: float, rng: np.random.Generator
+) -> int:
+    """The best token, or a draw from `softmax(logits / temperature)`."""
+    if np.isnan(logits).any():
+        fail("E5026", "the model's logits are not numbers (NaN), so no token can be chosen")
+    if temperature == 0:
+        return int(logits.argmax())
+    scaled = logits.astype(np.float64) - float(logits.max())
+    weights = np.exp(scaled / temperature)
+    # Searching the running sum draws one index without a normalised copy.
+    total = np.cumsum(weights)
+    at = int(np.searchsorted(total, rng.random() * total[-1], side="right"))
+    return min(at, logits.size - 1)

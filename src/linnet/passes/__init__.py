@@ -1,0 +1,26 @@
+"""From a checked program to the functions of one bound model; one pass a file."""
+
+from linnet.passes.bound import (
+    BindError,
+    Binding,
+    Instance,
+    ParamInfo,
+    StateInfo,
+    bind,
+)
+from linnet.passes.natives import NativeChoice, NativeQuery, NativeSelector
+from linnet.passes.pipeline import Lowered, lower
+
+__all__ = [
+    "BindError",
+    "Binding",
+    "Instance",
+    "Lowered",
+    "NativeChoice",
+    "NativeQuery",
+    "NativeSelector",
+    "ParamInfo",
+    "StateInfo",
+    "bind",
+    "lower",
+]

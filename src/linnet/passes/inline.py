@@ -1,0 +1,68 @@
+"""inline: small pure helpers become part of their callers.
+
+Needs specialised functions. Guarantees that what stays is called: an op (a backend may have its own
+code for it), an entry, a method (generated source keeps one function for each), anything with state
+or control flow, and whatever is longer than `LONGEST`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from linnet.dims import Symbol
+from linnet.ir import Function, GenericVar, Op, Value
+from linnet.ir.rewrite import Rewriter
+from linnet.ir.walk import callees
+from linnet.passes.module import Module
+from linnet.types import GenericArg, Subst
+
+LONGEST = 6
+_FREE = frozenset({"const", "dim", "tuple", "tuple_get", "some", "none"})
+
+
+def inline(module: Module) -> Module:
+    """Helpers inlined, callees first, so that helpers of helpers count at their full length."""
+    done: dict[str, Function] = {}
+    small: dict[str, Function] = {}
+    for name, function in module.functions.items():
+        if any(callee in small for callee in callees(function)):
+            function = _inlined(function, small)
+        done[name] = function
+        if _is_small(function):
+            small[name] = function
+    return module.with_functions(done)
+
+
+def _is_small(function: Function) -> bool:
+    if function.kind != "fn" or function.block is not None:
+        return False
+    ops = function.body.ops
+    if any(op.regions or op.kind == "call" for op in ops):
+        return False
+    return sum(op.kind not in _FREE for op in ops) <= LONGEST
+
+
+def _inlined(function: Function, small: Mapping[str, Function]) -> Function:
+    def transform(rw: Rewriter, op: Op) -> Sequence[Value] | None:
+        if op.kind != "call" or op.attrs["callee"] not in small:
+            return None
+        return inline_call(rw, op, small[op.attrs["callee"]])
+
+    return Rewriter(transform, fresh=False).function(function)
+
+
+def inline_call(rw: Rewriter, op: Op, callee: Function) -> tuple[Value, ...]:
+    """The callee's operations in place of a call of it; its block's Refs are the receiver's."""
+    pairs: dict[GenericVar, GenericArg] = {
+        generic.var: dim
+        for generic, dim in zip(callee.generics, op.attrs["generics"], strict=True)
+        if isinstance(generic.var, Symbol)
+    }
+    inner = Rewriter(subst=Subst.of(pairs))
+    inner.builder = rw.builder
+    receiver = op.attrs.get("receiver")
+    inner.self_ref = None if receiver is None else rw.ref(receiver)
+    inner.values.update((p.value, v) for p, v in zip(callee.params, rw.operands(op), strict=True))
+    for inner_op in callee.body.ops:
+        inner.op(inner_op)
+    return tuple(map(inner.value, callee.body.results))

@@ -1,0 +1,38 @@
+"""What passes hand to each other: specialised functions and the entries they serve."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from linnet.ir import Function
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """Functions by name, callees before callers.
+
+    `entries` gives each entry's function, `origins` each function's source function, `prepared`
+    the functions without parameters whose results a runtime keeps (see `prepare`), `bases` the name
+    that each function would like (see `rename`).
+    """
+
+    functions: Mapping[str, Function]
+    entries: Mapping[str, str]
+    origins: Mapping[str, str]
+    prepared: tuple[str, ...] = ()
+    bases: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(self.entries.values()))
+
+    def with_functions(self, functions: Mapping[str, Function]) -> Module:
+        """The module with these functions; what is kept of `origins` and `prepared` follows."""
+        return replace(
+            self,
+            functions=functions,
+            origins={n: o for n, o in self.origins.items() if n in functions},
+            prepared=tuple(name for name in self.prepared if name in functions),
+            bases={n: b for n, b in self.bases.items() if n in functions},
+        )

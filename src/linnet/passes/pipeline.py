@@ -1,0 +1,84 @@
+"""From a bound program to the functions that a backend prints: the passes in order.
+
+Each pass takes a `Module` and gives one. `optimize=False` stops after specialising, deciding
+natives and dropping what is dead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from linnet.ir import Function
+from linnet.passes.bound import Binding
+from linnet.passes.drop import drop
+from linnet.passes.hoist import hoist
+from linnet.passes.inline import inline
+from linnet.passes.module import Module
+from linnet.passes.natives import NativeSelector, natives
+from linnet.passes.prepare import prepare
+from linnet.passes.rename import rename
+from linnet.passes.share import share
+from linnet.passes.simplify import simplify
+from linnet.passes.specialise import specialise
+from linnet.passes.state import state
+from linnet.types import GenericArg
+
+# Called with a pass's name and what it gave; tests put the verifier here.
+Observer = Callable[[str, Module], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """What a backend prints. `functions` has callees before callers; `entries` names each entry's
+    function, `origins` each function's source; `prepared` functions take nothing and depend on no
+    input: a call of one carries `attrs["prepared"]`, and a runtime keeps its result."""
+
+    binding: Binding
+    functions: Mapping[str, Function]
+    entries: Mapping[str, str]
+    origins: Mapping[str, str]
+    prepared: tuple[str, ...] = ()
+
+
+def lower(
+    binding: Binding,
+    entries: Sequence[str],
+    *,
+    present: frozenset[str] | None = None,
+    select: NativeSelector | None = None,
+    optimize: bool = True,
+    trainable: bool = False,
+    sizes: Mapping[str, GenericArg] | None = None,
+    observe: Observer | None = None,
+) -> Lowered:
+    """Lowers `entries` of a bound model.
+
+    `present` names the parameters that are bound (None: all); `sizes` gives generics of the
+    entries themselves a value (without one a Dim stays symbolic); with `trainable` nothing that
+    depends on parameters is prepared ahead.
+    """
+    module = specialise(binding, entries, present, sizes)
+
+    def step(name: str, run: Callable[[Module], Module]) -> None:
+        nonlocal module
+        module = run(module)
+        if observe is not None:
+            observe(name, module)
+
+    step("specialise", lambda m: m)
+    step("simplify", simplify)
+    if optimize:
+        step("inline", inline)
+        step("simplify", simplify)
+        step("share", share)
+    step("natives", lambda m: natives(m, select))
+    step("drop", drop)
+    if optimize:
+        step("prepare", lambda m: prepare(m, trainable=trainable))
+        step("hoist", hoist)
+        step("share", share)
+        step("drop", drop)
+    step("state", state)
+    step("rename", rename)
+    return Lowered(binding, module.functions, module.entries, module.origins, module.prepared)

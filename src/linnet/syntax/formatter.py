@@ -1,0 +1,26 @@
+"""The one style of Linnet source: 4 spaces, 100 columns, comments where they are."""
+
+from __future__ import annotations
+
+from linnet.diagnostics.diagnostic import Diagnostic
+from linnet.diagnostics.span import SourceFile
+from linnet.syntax.layout import Writer
+from linnet.syntax.lexer import build_tokens, lex
+from linnet.syntax.parse_items import parse_tokens
+from linnet.syntax.shape_items import ModuleShaper
+
+
+def format_module(file: SourceFile) -> tuple[str | None, tuple[Diagnostic, ...]]:
+    """The file's text in the one style, or None and why when it has syntax errors.
+
+    The result depends on the tokens, the comments, what stands on one line with a comment, and
+    blank lines: no other white space. It parses to the same tree, and formats to itself.
+    """
+    lexed, found = lex(file)
+    tokens = build_tokens(file, lexed) if not found else []
+    module, diagnostics = parse_tokens(file, lexed, found)
+    if diagnostics:
+        return None, diagnostics
+    out = Writer()
+    ModuleShaper(tokens).lines(module).write(out, 0, True)
+    return out.finish(), ()

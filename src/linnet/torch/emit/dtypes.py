@@ -1,0 +1,51 @@
+"""How each Linnet dtype is held in generated PyTorch code.
+
+PyTorch has next to no arithmetic on `u16`, `u32` and `u64`. Generated code carries the first two
+as `int64` holding the value, the last as `int64` holding the same 64 bits; parameters, inputs and
+results keep the dtypes of their types and are converted where they enter and leave.
+"""
+
+from __future__ import annotations
+
+from linnet.diagnostics import InternalError
+from linnet.types import AnyDType, DType, TensorType, Type
+
+STORED = {
+    DType.BOOL: "bool", DType.I8: "int8", DType.I16: "int16", DType.I32: "int32",
+    DType.I64: "int64", DType.U8: "uint8", DType.U16: "uint16", DType.U32: "uint32",
+    DType.U64: "uint64", DType.F16: "float16", DType.BF16: "bfloat16", DType.F32: "float32",
+    DType.F64: "float64",
+}  # fmt: skip
+
+WIDE = frozenset({DType.U16, DType.U32, DType.U64})
+
+
+def carried(dtype: DType) -> str:
+    """The name of the torch dtype that values of `dtype` have inside generated code."""
+    return "torch.int64" if dtype in WIDE else f"torch.{STORED[dtype]}"
+
+
+def stored(dtype: DType) -> str:
+    """The name of the torch dtype of parameters, inputs and results of `dtype`."""
+    return f"torch.{STORED[dtype]}"
+
+
+def concrete(dtype: AnyDType) -> DType:
+    if not isinstance(dtype, DType):
+        raise InternalError("torch.emit", f"the dtype {dtype} was not bound")
+    return dtype
+
+
+def dtype_of(type_: Type) -> DType:
+    return concrete(tensor(type_).dtype)
+
+
+def tensor(type_: Type) -> TensorType:
+    if not isinstance(type_, TensorType):
+        raise InternalError("torch.emit", f"a tensor is needed, not {type_}")
+    return type_
+
+
+def wrap_mask(dtype: DType) -> int | None:
+    """The mask that brings a carried value back into range, for `u16` and `u32`."""
+    return {DType.U16: 0xFFFF, DType.U32: 0xFFFFFFFF}.get(dtype)

@@ -1,0 +1,106 @@
+"""Parameters, state and calls."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from linnet.ir import Op, Ref, Value
+from linnet.torch.emit.control import variable_expr
+from linnet.torch.emit.dtypes import WIDE, dtype_of
+from linnet.torch.emit.expr import ATOM, Expr, joined
+from linnet.torch.emit.writer import Writer
+from linnet.types import DType, OptionalType, TensorType, Type
+
+
+def inner_type(type_: Type) -> Type:
+    return type_.inner if isinstance(type_, OptionalType) else type_
+
+
+def _opened(w: Writer, text: str, value: Value, names: frozenset[str], alias: str) -> Expr:
+    """A stored tensor as generated code carries it."""
+    type_ = inner_type(value.type)
+    rank = len(type_.shape) if isinstance(type_, TensorType) else 0
+    held = Expr(text, rank=rank, names=names, alias=frozenset((alias,)))
+    dtype = dtype_of(type_)
+    if dtype not in WIDE:
+        return held
+    if isinstance(value.type, OptionalType):
+        return replace(held, text=f"{w.module.helper('widened')}({text})")
+    if dtype is DType.U64:
+        return replace(held, text=f"{text}.view(torch.int64)")
+    return replace(held, text=f"{text}.to(torch.int64)", alias=frozenset())
+
+
+def emit_param(w: Writer, op: Op) -> None:
+    ref: Ref = op.attrs["ref"]
+    w.define(op.result, _opened(w, w.ref(ref), op.result, w.ref_names(ref), "?"), hint="weight")
+
+
+def emit_state_read(w: Writer, op: Op) -> None:
+    ref: Ref = op.attrs["ref"]
+    expr = _opened(w, w.ref(ref), op.result, w.ref_names(ref), str(ref))
+    if op.attrs.get("copy"):
+        copied = replace(expr, text=f"{expr.at(ATOM)}.clone()", alias=frozenset())
+        w.define(op.result, copied, effect=True, hint=str(ref.steps[-1]))
+        return
+    w.define(op.result, expr, hint=str(ref.steps[-1]))
+
+
+def emit_state_write(w: Writer, op: Op) -> None:
+    ref: Ref = op.attrs["ref"]
+    value = op.operands[0]
+    if op.attrs.get("done"):
+        w.get(value)
+        w.flush()
+        return
+    w.flush(w.peek(value).names)
+    expr, dtype = w.get(value), dtype_of(value.type)
+    target = w.ref(ref)
+    if dtype is DType.U64:
+        target += ".view(torch.int64)"
+    if expr.host:
+        w.line(f"{target}.fill_({w.carry(expr, dtype).text})")
+        return
+    text = expr.text
+    if "?" in expr.alias or str(ref) in expr.alias:
+        text = f"{expr.at(ATOM)}.clone()"
+    w.line(f"{target}.copy_({text})")
+
+
+def emit_call(w: Writer, op: Op) -> None:
+    callee = w.module.callee(op.attrs["callee"])
+    receiver: Ref | None = op.attrs.get("receiver")
+    if w.in_sub_loop:
+        w.module.loop_callees.add(callee.name)
+    parts: list[Expr] = []
+    if callee.takes_block:
+        where = Ref(None, ()) if receiver is None else receiver
+        parts.append(Expr(w.ref(where), names=w.ref_names(where)))
+    for operand, host in zip(op.operands, callee.host_params, strict=True):
+        parts.append(w.get(operand) if host else w.component(operand))
+    for index in callee.size_args:
+        size = w.size(op.attrs["generics"][index])
+        parts.append(Expr(size.text, size.prec, names=size.names))
+    texts = [p.text for p in parts]
+    if op.attrs.get("prepared"):
+        text = f"{w.module.prepared()}({', '.join([callee.name, *texts])})"
+    elif callee.gradient is not None:
+        text = w.module.with_gradient(callee, texts)
+    else:
+        text = w.call_text(callee.name, texts)
+    if not op.results:
+        w.flush(joined(tuple(parts)))
+        w.line(text)
+        return
+    made = variable_expr(w, op.result, text, frozenset("?"))
+    made = replace(made, names=joined(tuple(parts)))
+    w.define(op.result, made, effect=callee.writes, hint=callee.hint)
+
+
+def emit_native(w: Writer, op: Op) -> None:
+    kernel = w.module.kernels[op.attrs["kernel"]]
+    expr = kernel(w, op)
+    alias = frozenset("?") if op.attrs.get("alias") or op.attrs.get("in_place") else frozenset()
+    made = replace(expr, alias=expr.alias | alias)
+    in_place = bool(op.attrs.get("in_place"))
+    w.define(op.result, made, effect=in_place, hint=op.attrs["kernel"])

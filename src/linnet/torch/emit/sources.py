@@ -1,0 +1,52 @@
+"""The text of kernels: generated modules hold the ones they use, so that they stand alone.
+
+Kernels are plain functions in `linnet/torch/kernels/*.py` on `torch`, `F`, `math` and each other.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from functools import cache
+from importlib.resources import files
+
+
+@cache
+def _kernels() -> dict[str, tuple[str, frozenset[str]]]:
+    """Each kernel's text, decorators included, and the names it uses."""
+    found: dict[str, tuple[str, frozenset[str]]] = {}
+    for file in sorted(files("linnet.torch.kernels").iterdir(), key=lambda f: f.name):
+        if not file.name.endswith(".py") or file.name.startswith("__"):
+            continue
+        text = file.read_text(encoding="utf-8")
+        lines = text.splitlines()
+        for node in ast.parse(text).body:
+            if not isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Assign):
+                continue
+            first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
+            name = node.targets[0].id if isinstance(node, ast.Assign) else node.name  # type: ignore[attr-defined]
+            used = frozenset(n.id for n in ast.walk(node) if isinstance(n, ast.Name))
+            found[name] = "\n".join(lines[first - 1 : node.end_lineno]), used
+    return found
+
+
+@cache
+def kernel_names() -> frozenset[str]:
+    return frozenset(_kernels())
+
+
+def kernel_text(wanted: Iterable[str]) -> list[str]:
+    """The lines of these kernels and all they use, in the order of their files."""
+    kernels = _kernels()
+    needed: set[str] = set()
+    stack = list(wanted)
+    while stack:
+        name = stack.pop()
+        if name not in needed:
+            needed.add(name)
+            stack.extend(used for used in kernels[name][1] if used in kernels)
+    lines: list[str] = []
+    for name, (text, _) in kernels.items():
+        if name in needed:
+            lines += ["", "", *text.splitlines()]
+    return lines

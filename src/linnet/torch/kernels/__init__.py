@@ -1,0 +1,1 @@
+"""Functions that generated PyTorch modules hold a copy of: see `linnet.torch.emit.sources`."""

@@ -1,0 +1,94 @@
+"""Integer arithmetic as Linnet means it, where PyTorch or Python mean something else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+
+def host_divide(a: int, b: int) -> int:
+    """a / b truncated toward zero"""
+    quotient = abs(a) // abs(b)
+    return quotient if (a < 0) == (b < 0) else -quotient
+
+
+def host_remainder(a: int, b: int) -> int:
+    """a - b * (a / b), with the sign of a"""
+    return a - b * host_divide(a, b)
+
+
+def host_shift_left(a: int, b: int, width: int) -> int:
+    """a << b, 0 for b outside 0 .. width - 1"""
+    return a << b if 0 <= b < width else 0
+
+
+def host_shift_right(a: int, b: int, width: int) -> int:
+    """a >> b, 0 or -1 for b outside 0 .. width - 1"""
+    return a >> (b if 0 <= b < width else width)
+
+
+def int_divide(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """a / b truncated toward zero; the smallest integer by -1 wraps to itself"""
+    safe = torch.where(b == -1, 1, b)
+    return torch.where(b == -1, -a, torch.div(a, safe, rounding_mode="trunc"))
+
+
+def int_remainder(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """a - b * (a / b), with the sign of a"""
+    return torch.fmod(a, torch.where(b == -1, 1, b))
+
+
+def line_up(x: torch.Tensor, labels: list[int], order: list[int]) -> torch.Tensor:
+    """x, whose axes carry `labels`, as a view with an axis for each label of `order`"""
+    own = [label for label in order if label in labels]
+    x = x.permute([labels.index(label) for label in own])
+    return x[tuple(slice(None) if label in labels else None for label in order)]
+
+
+def u64_min(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """the smaller of two u64 held as the bits of i64"""
+    return torch.where((a ^ -(2**63)) < (b ^ -(2**63)), a, b)
+
+
+def u64_max(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """the larger of two u64 held as the bits of i64"""
+    return torch.where((a ^ -(2**63)) < (b ^ -(2**63)), b, a)
+
+
+def u64_reduce_min(x: torch.Tensor, dims: Any) -> torch.Tensor:
+    """the smallest along `dims` of u64 held as the bits of i64"""
+    return (x ^ -(2**63)).amin(dims) ^ -(2**63)
+
+
+def u64_reduce_max(x: torch.Tensor, dims: Any) -> torch.Tensor:
+    """the largest along `dims` of u64 held as the bits of i64"""
+    return (x ^ -(2**63)).amax(dims) ^ -(2**63)
+
+
+def u64_shift_right(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """a >> b with zeros coming in, for u64 held as the bits of i64"""
+    inside = (b > 0) & (b < 64)
+    shift = torch.where(inside, b, 1)
+    moved = torch.bitwise_right_shift(a, shift) & ~(torch.full_like(a, -1) << (64 - shift))
+    return torch.where(inside, moved, torch.where(b == 0, a, 0))
+
+
+def u64_to_float(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """the value of u64 bits; halved before rounding where the top bit is set, that bit kept odd"""
+    half = ((x >> 1) & (2**63 - 1)) | (x & 1)
+    return torch.where(x >= 0, x.to(dtype), half.to(dtype) * 2)
+
+
+def float_to_u64(x: torch.Tensor) -> torch.Tensor:
+    """truncated toward zero, as the bits of i64"""
+    large = x >= 2.0**63
+    low = torch.where(large, x - 2.0**63, x).to(torch.int64)
+    return torch.where(large, low ^ -(2**63), low)
+
+
+def widened(x: torch.Tensor | None) -> torch.Tensor | None:
+    """an optional u16, u32 or u64 tensor as i64 holds it"""
+    if x is None:
+        return None
+    return x.view(torch.int64) if x.dtype == torch.uint64 else x.to(torch.int64)

@@ -1,0 +1,33 @@
+"""Every Linnet example in the documentation checks, without a warning."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from linnet.api import check_paths
+
+ROOT = Path(__file__).parent.parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"^```linnet\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+EXAMPLES = [
+    pytest.param(text, id=f"{page.name}:{number}")
+    for page in PAGES
+    if page.exists()
+    for number, text in enumerate(BLOCK.findall(page.read_text()), 1)
+]
+
+
+def test_the_guides_have_examples() -> None:
+    assert len(EXAMPLES) > 15
+
+
+@pytest.mark.parametrize("text", EXAMPLES)
+def test_example_checks(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "example.linnet"
+    path.write_text(text)
+    problems = check_paths([path]).diagnostics
+    assert [f"{each.code}: {each.message}" for each in problems] == []
