@@ -10,8 +10,8 @@ from linnet.diagnostics import CATALOGUE
 
 from .harness import CASES, codes_in, expectations, run_case
 
-# Codes of the lexer, the parser and packages, all of which have a case.
-COVERED = {code for code in CATALOGUE if code[:3] in ("E10", "E11")} | {"E1202", "E1206", "E5001"}
+# Every code that `check` can report; those after E5001 are about weights and cards.
+COVERED = {code for code in CATALOGUE if not code.startswith("E5")} | {"E5001"}
 
 
 @pytest.mark.parametrize("path", expectations(), ids=lambda path: str(path.relative_to(CASES)))

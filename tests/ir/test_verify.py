@@ -226,7 +226,7 @@ def test_loops_over_children() -> None:
     made = program(loop("many"))
     verify(made.functions["m::Parent.f"], made)
     made = program(loop("one"))
-    with pytest.raises(InternalError, match="`self.one` is no array"):
+    with pytest.raises(InternalError, match=r"`self\.one` is no array"):
         verify(made.functions["m::Parent.f"], made)
 
 

@@ -20,17 +20,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from linnet.dims import polynomial
+from linnet.dims.budget import Budget
 from linnet.dims.dim import ONE, ZERO, Atom, Dim, Kind, Op, Symbol
 from linnet.dims.polynomial import DimError, Monomial
 from linnet.dims.search import follows, tighten
 
 Sign = Literal["zero", "at_least_zero", "not_zero"]
-MAX_STEPS = 400
 MAX_REWRITES = 64
-
-
-class OutOfWork(Exception):
-    """The question takes more work than a question is given; the answer is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +41,8 @@ class Choice:
 class Knowledge:
     """Mutable while it is built; `fork` before adding what only one question needs."""
 
-    def __init__(self) -> None:
+    def __init__(self, budget: Budget) -> None:
+        self.budget = budget
         self.rules: dict[Symbol, Dim] = {}
         self.products: dict[Monomial, Dim] = {}
         self.lower: dict[Symbol, int] = {}
@@ -55,21 +52,21 @@ class Knowledge:
         self.divisions: dict[tuple[Dim, Dim], tuple[Dim, Dim]] = {}
         self.unspecified: dict[tuple[Kind, Dim, Dim], Dim] = {}
         self.choices: list[Choice] = []
+        self.waiting: list[tuple[Sign, Dim]] = []
         self.atoms: dict[Op, Dim] = {}
         self.absurd = False
         self.names = 0
-        self.steps = 0
         self.busy = False
         self.queue: deque[tuple[Sign, Dim]] = deque()
         self.shifted: dict[Dim, Dim] = {}
 
     def fork(self) -> Knowledge:
-        new = Knowledge()
+        new = Knowledge(self.budget)
         new.rules, new.products, new.lower = {**self.rules}, {**self.products}, {**self.lower}
         new.bounds, new.equations = {**self.bounds}, {**self.equations}
         new.not_zero, new.divisions = {**self.not_zero}, {**self.divisions}
         new.unspecified, new.choices = {**self.unspecified}, [*self.choices]
-        new.atoms = {**self.atoms}
+        new.atoms, new.waiting = {**self.atoms}, self.waiting
         new.absurd, new.names, new.shifted = self.absurd, self.names, {**self.shifted}
         return new
 
@@ -82,7 +79,7 @@ class Knowledge:
             return
         self.busy = True
         while self.queue:
-            self._work()
+            self.budget.spend(1 + len(self.rules) + len(self.bounds))
             sign, dim = self.queue.popleft()
             try:
                 dim = self.resolve(dim)
@@ -95,12 +92,6 @@ class Knowledge:
             except DimError:
                 continue  # too large to be of use; leaving a fact out is always sound
         self.busy = False
-
-    def _work(self) -> None:
-        self.steps += 1
-        if self.steps > MAX_STEPS:
-            self.queue.clear()
-            raise OutOfWork
 
     def _learn_zero(self, dim: Dim) -> None:
         dim = self._simplest_zero(dim)
@@ -190,8 +181,7 @@ class Knowledge:
         if self.plain(dim):
             return
         if all(c < 0 for c in dim.terms.values()):
-            self._one_signed(dim)
-            if self.absurd or all(c.terms.get(()) for c in (dim,)):
+            if self._one_signed(dim):
                 return
         if len(dim.terms) == 2 and () in dim.terms:
             [(monomial, coefficient)] = [(m, c) for m, c in dim.terms.items() if m]
@@ -265,9 +255,11 @@ class Knowledge:
         for dim in [d for d in self.equations if not d.symbols.isdisjoint(step)]:
             del self.equations[dim]
             self.queue.append(("zero", dim))
-        for lead in [m for m in self.products if not step.keys().isdisjoint(m)]:
-            value = self.products.pop(lead)
-            self.queue.append(("zero", Dim({lead: 1}) - value))
+        for lead, value in [*self.products.items()]:
+            rule = Dim({lead: 1}) - value
+            if not rule.symbols.isdisjoint(step):
+                del self.products[lead]
+                self.queue.append(("zero", rule))
         self._replace_names()
 
     def _replace_names(self) -> None:
@@ -399,9 +391,9 @@ class Knowledge:
         return self.at_least_zero(b - a if kind == "min" else a - b)
 
     def _name(self, name: str) -> Symbol:
-        self._work()
+        self.budget.spend(1)
         self.names += 1
-        return Symbol(name, -self.names)
+        return Symbol(f"/{name}", -self.names)  # no name a person can write
 
     def _unknown(self, name: str, *, signed: bool = False) -> Dim:
         value = Dim.of(self._name(name))
@@ -432,11 +424,10 @@ class Knowledge:
         shifted = self._shift(dim)
         if shifted.constant is not None or not (self.bounds or self.equations):
             return False
-        self._work()
         bounds = [self._shift(bound) for bound in self.bounds]
         for equation in self.equations:
             bounds += (self._shift(equation), -self._shift(equation))
-        return follows(shifted, bounds)
+        return follows(shifted, bounds, self.budget)
 
 
 def _quotient(monomial: Monomial, divisor: Monomial) -> Monomial:

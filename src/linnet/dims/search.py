@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 from linnet.dims import polynomial
+from linnet.dims.budget import Budget
 from linnet.dims.dim import Dim
 from linnet.dims.polynomial import Monomial
 from linnet.dims.simplex import infeasible
@@ -23,13 +24,14 @@ def tighten(bound: Dim) -> Dim:
     return Dim({m: q for m, c in bound.terms.items() if (q := c // common)})
 
 
-def follows(goal: Dim, bounds: Sequence[Dim]) -> bool:
+def follows(goal: Dim, bounds: Sequence[Dim], budget: Budget) -> bool:
     """Whether `goal >= 0` wherever every bound is `>= 0`, every symbol being at least 0.
 
     Each monomial counts as one non-negative unknown. `goal <= -1` is added to the bounds, and to
     them the products of bounds with monomials that can cancel a term in the way; if that linear
     system has no rational solution, the goal holds.
     """
+    budget.spend(len(goal.terms) + sum(len(bound.terms) for bound in bounds))
     if _fails_somewhere(goal, bounds):
         return False
     denial = tighten(-goal - 1)
@@ -38,7 +40,7 @@ def follows(goal: Dim, bounds: Sequence[Dim]) -> bool:
     wanted = list(dict.fromkeys(m for constraint in constraints for m in _positive(constraint)))
     seen = set(wanted)
     for _ in range(ROUNDS):
-        if infeasible([_row(constraint) for constraint in constraints]):
+        if infeasible([_row(constraint) for constraint in constraints], budget):
             return True
         before = len(constraints)
         fresh: dict[Monomial, None] = {}
@@ -51,7 +53,7 @@ def follows(goal: Dim, bounds: Sequence[Dim]) -> bool:
             return False
         wanted = list(fresh)
         seen.update(fresh)
-    return infeasible([_row(constraint) for constraint in constraints])
+    return infeasible([_row(constraint) for constraint in constraints], budget)
 
 
 def _multiples(denial: Dim, bounds: Sequence[Dim]) -> Iterator[Dim]:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from math import gcd
 
-MAX_PIVOTS = 120
+from linnet.dims.budget import Budget
 
 
-def infeasible(constraints: Sequence[tuple[Mapping[Hashable, int], int]]) -> bool:
+def infeasible(constraints: Sequence[tuple[Mapping[Hashable, int], int]], budget: Budget) -> bool:
     """Whether no rational `x >= 0` meets every `sum(c[k] * x[k]) + constant >= 0`.
 
     The dictionary form of the simplex method in integers, with Bland's rule: one row for each
     constraint's slack, pivoted until no slack is negative (feasible) or a negative one cannot
-    grow (infeasible). `False` also when the pivots run out.
+    grow (infeasible).
     """
     columns: dict[Hashable, int] = {}
     rows: dict[int, _Row] = {}
@@ -23,7 +23,7 @@ def infeasible(constraints: Sequence[tuple[Mapping[Hashable, int], int]]) -> boo
     for index, (coefficients, constant) in enumerate(constraints):
         row = {columns[key]: value for key, value in coefficients.items() if value}
         rows[len(columns) + index] = _Row(1, constant, row)
-    for _ in range(MAX_PIVOTS):
+    while True:
         leaving = min((basic for basic, row in rows.items() if row.constant < 0), default=None)
         if leaving is None:
             return False
@@ -31,8 +31,8 @@ def infeasible(constraints: Sequence[tuple[Mapping[Hashable, int], int]]) -> boo
         entering = min((column for column, value in row.items() if value > 0), default=None)
         if entering is None:
             return True
+        budget.spend(len(rows))
         _pivot(rows, leaving, entering)
-    return False
 
 
 class _Row:

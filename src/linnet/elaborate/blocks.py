@@ -129,9 +129,7 @@ def _sub(resolver: Resolver, decl: tree.Member, facts: Facts) -> Sub | None:
     return Sub(decl.name.text, entity.name, args, count, optional, decl.span)
 
 
-def _contains(
-    world: World, entity: BlockEntity, home: Scope, seen: set[BlockEntity]
-) -> bool:
+def _contains(world: World, entity: BlockEntity, home: Scope, seen: set[BlockEntity]) -> bool:
     """Whether the block whose inner scope is `home` is among `entity` and its children."""
     if entity.inner is home:
         return True

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from linnet.diagnostics import Span
-from linnet.dims import DimError, Relation
+from linnet.dims import Dim, DimError, Relation, Symbol
 from linnet.elaborate.arguments import match_arguments
 from linnet.elaborate.blocks import block_generics
-from linnet.elaborate.context import BROKEN, Context
+from linnet.elaborate.context import BROKEN, Context, value_type
 from linnet.elaborate.entities import (
     SELF,
+    BlockEntity,
     BrokenEntity,
     ConstEntity,
     Entity,
@@ -46,6 +47,7 @@ from linnet.types import (
     ErrorType,
     GenericArg,
     OptionalType,
+    PackVar,
     StructType,
     TensorType,
     TupleType,
@@ -72,9 +74,7 @@ def call(ctx: Context, node: tree.Call, expected: Type | None) -> Operand:
     return _call_entity(ctx, node, found, expected)
 
 
-def _call_entity(
-    ctx: Context, node: tree.Call, entity: Entity, expected: Type | None
-) -> Operand:
+def _call_entity(ctx: Context, node: tree.Call, entity: Entity, expected: Type | None) -> Operand:
     match entity:
         case PreludeEntity(name):
             if ctx.notation and name not in ELEMENTWISE:
@@ -84,11 +84,11 @@ def _call_entity(
             return _index_free(ctx, node, expected)
         case FunctionEntity(block=None):
             return _function(ctx, node, entity, None, ())
-        case FunctionEntity(block=block):
+        case FunctionEntity(block=BlockEntity() as block):
             if block is not ctx.signature.entity.block:
                 ctx.report("E1208", "a method of another block needs a receiver", node.span)
                 return BROKEN
-            own = tuple(_as_arg(generic) for generic in block_generics(ctx.world, block))
+            own = tuple(map(_as_arg, block_generics(ctx.world, block)))
             return _function(ctx, node, entity, SELF, own)
         case StructEntity():
             return _construct(ctx, node, entity)
@@ -113,16 +113,16 @@ def _index_free(ctx: Context, node: tree.Call, expected: Type | None) -> Operand
 
 def scalar_only(ctx: Context, operand: Operand, span: Span) -> Operand:
     """What an expression free of indices may be inside index notation: a scalar."""
-    if isinstance(operand, ValueOperand) and isinstance(operand.value.type, TensorType):
-        if not operand.value.type.is_scalar:
-            ctx.report(
-                "E3104",
-                f"a tensor (`{operand.value.type}`) stands in index notation without indices",
-                span,
-                help="give every axis an index, as in `x[i, j]`",
-            )
-            return BROKEN
-    return operand
+    type_ = value_type(operand)
+    if not isinstance(type_, TensorType) or type_.is_scalar:
+        return operand
+    ctx.report(
+        "E3104",
+        f"a tensor (`{type_}`) stands in index notation without indices",
+        span,
+        help="give every axis an index, as in `x[i, j]`",
+    )
+    return BROKEN
 
 
 def _skip_arguments(ctx: Context, node: tree.Call) -> Operand:
@@ -134,9 +134,6 @@ def _skip_arguments(ctx: Context, node: tree.Call) -> Operand:
 
 
 def _as_arg(generic: Generic) -> GenericArg:
-    from linnet.dims import Dim, Symbol
-    from linnet.types import PackVar
-
     match generic.var:
         case Symbol():
             return Dim.of(generic.var)
@@ -334,9 +331,7 @@ def _values(
     return None if broken else tuple(values)
 
 
-def default_operand(
-    ctx: Context, sig: Signature, param: SigParam, inference: Inference
-) -> Operand:
+def default_operand(ctx: Context, sig: Signature, param: SigParam, inference: Inference) -> Operand:
     """A parameter's default: a compile-time number, a bool or `none`."""
     node = param.default
     assert node is not None

@@ -45,9 +45,7 @@ def check(graph: ModuleGraph) -> Program:
         if isinstance(entity, FunctionEntity)
     }
     recursive = _report_recursion(world, checked)
-    functions = {
-        name: _mark_broken(item.function, recursive) for name, item in checked.items()
-    }
+    functions = {name: _mark_broken(item.function, recursive) for name, item in checked.items()}
     if not world.reporter.errors and not graph.diagnostics:
         _lint(world, graph, entities, checked)
     blocks = {entity.name: block_info(world, entity).block for entity in world.blocks}
@@ -146,9 +144,7 @@ def _lint(
     lint_members(world, blocks)
 
 
-def _ordered(
-    diagnostics: tuple[Diagnostic, ...], graph: ModuleGraph
-) -> tuple[Diagnostic, ...]:
+def _ordered(diagnostics: tuple[Diagnostic, ...], graph: ModuleGraph) -> tuple[Diagnostic, ...]:
     """By file, imported files first, then by place."""
     files = {module.file: index for index, module in enumerate(graph.modules.values())}
 

@@ -179,9 +179,7 @@ class Context:
         return a == b or self.facts.proves_equal(a, b)
 
     def same_shape(self, a: Shape, b: Shape) -> bool:
-        return len(a) == len(b) and all(
-            self._same_item(x, y) for x, y in zip(a, b, strict=True)
-        )
+        return len(a) == len(b) and all(self._same_item(x, y) for x, y in zip(a, b, strict=True))
 
     def _same_item(self, a: Dim | PackVar, b: Dim | PackVar) -> bool:
         if isinstance(a, PackVar) or isinstance(b, PackVar):
@@ -196,9 +194,7 @@ class Context:
             case TensorType(), TensorType():
                 return a.dtype == b.dtype and self.same_shape(a.shape, b.shape)
             case TupleType(), TupleType():
-                return len(a.items) == len(b.items) and all(
-                    map(self.same_type, a.items, b.items)
-                )
+                return len(a.items) == len(b.items) and all(map(self.same_type, a.items, b.items))
             case OptionalType(), OptionalType():
                 return self.same_type(a.inner, b.inner)
             case StructType(), StructType():

@@ -58,9 +58,7 @@ def scalar_bool(ctx: Context, operand: Operand, node: tree.If | tree.While) -> V
 Branch = tuple[OpenRegion, tuple[Value, ...], Operand]
 
 
-def _branch(
-    ctx: Context, check: Callable[[], Operand], params: tuple[Value, ...] = ()
-) -> Branch:
+def _branch(ctx: Context, check: Callable[[], Operand], params: tuple[Value, ...] = ()) -> Branch:
     with ctx.open_region() as region, ctx.inner_scope():
         operand = check()
     return region, params, operand
@@ -156,7 +154,10 @@ def match_expr(ctx: Context, node: tree.Match, expected: Type | None) -> Operand
 
 
 def _arms(
-    ctx: Context, node: tree.Match, wanted: Sequence[str], find: Callable[[tree.ArmPattern], str | None]
+    ctx: Context,
+    node: tree.Match,
+    wanted: Sequence[str],
+    find: Callable[[tree.ArmPattern], str | None],
 ) -> dict[str, tree.Arm] | None:
     """The arm for each of the wanted cases; reports E2117, E2118."""
     chosen: dict[str, tree.Arm] = {}

@@ -85,15 +85,11 @@ def _repeated_case(world: World, item: tree.Enum) -> None:
     seen: set[str] = set()
     for case in item.cases:
         if case.text in seen:
-            world.reporter.report(
-                "E1204", f"there are two cases named `{case.text}`", case.span
-            )
+            world.reporter.report("E1204", f"there are two cases named `{case.text}`", case.span)
         seen.add(case.text)
 
 
-def _block(
-    world: World, module: str, scope: Scope, item: tree.BlockDecl, path: str
-) -> BlockEntity:
+def _block(world: World, module: str, scope: Scope, item: tree.BlockDecl, path: str) -> BlockEntity:
     inner = Scope(scope)
     entity = BlockEntity(item, scope, inner, module, path)
     for member in item.members:

@@ -103,9 +103,9 @@ def common_dtype(
 
 def _flexible_dtype(operands: Sequence[Operand], hint: Type | None) -> AnyDType:
     has_float = any(isinstance(operand, FloatOperand) for operand in operands)
-    if isinstance(hint, TensorType) and (hint.dtype.is_float or not has_float):
-        if hint.dtype is not DType.BOOL:
-            return hint.dtype
+    hinted = hint.dtype if isinstance(hint, TensorType) and hint.dtype.is_numeric else None
+    if hinted is not None and (hinted.is_float or not has_float):
+        return hinted
     return DType.F64 if has_float else DType.I64
 
 
@@ -117,7 +117,7 @@ def _tensor_type(value: Value) -> TensorType:
 def align(
     ctx: Context, operands: Sequence[Operand], span: Span
 ) -> tuple[list[Value], Shape, tuple[Label, ...] | None] | None:
-    """Values of one shape (scalars stay scalars), that shape, and its labels in notation."""
+    """Values of one shape, that shape, and its labels in notation."""
     labels = {
         label: None
         for operand in operands
@@ -131,7 +131,7 @@ def align(
             if isinstance(operand, LabelledOperand):
                 values.append(spread(ctx, operand, order, span))
             elif isinstance(operand, ValueOperand):
-                values.append(operand.value)
+                values.append(spread(ctx, LabelledOperand(operand.value, ()), order, span))
         return values, label_shape(order), order
     values = [operand.value for operand in operands if isinstance(operand, ValueOperand)]
     shape = broadcast_shape(ctx, [_tensor_type(value).shape for value in values], span)
@@ -144,14 +144,12 @@ def label_shape(labels: Sequence[Label]) -> Shape:
     return tuple(item for label in labels for item in label.extent or ())
 
 
-def spread(
-    ctx: Context, operand: LabelledOperand, order: Sequence[Label], span: Span
-) -> Value:
+def spread(ctx: Context, operand: LabelledOperand, order: Sequence[Label], span: Span) -> Value:
     """The value with its axes in `order`, repeated along labels it lacks."""
     value = sort_axes(ctx, operand, order, span)
     shape = label_shape(order)
     present = [label for label in order if label in operand.labels]
-    if len(present) == len(order) or not operand.labels:
+    if len(present) == len(order):
         return value
     axes: list[int] = []
     at = 0
@@ -164,9 +162,7 @@ def spread(
     return ctx.emit("broadcast", (value,), type_, span, {"axes": tuple(axes)})
 
 
-def sort_axes(
-    ctx: Context, operand: LabelledOperand, order: Sequence[Label], span: Span
-) -> Value:
+def sort_axes(ctx: Context, operand: LabelledOperand, order: Sequence[Label], span: Span) -> Value:
     """The value with the axes it has in the order of `order`."""
     wanted = [label for label in order if label in operand.labels]
     if list(operand.labels) == wanted:
@@ -238,9 +234,9 @@ def _broadcast_error(
 
 
 def stretch(ctx: Context, value: Value, shape: Shape, span: Span) -> Value:
-    """`value` broadcast to `shape`; scalars and values of that shape stay as they are."""
+    """`value` broadcast to `shape`; a value of that shape stays as it is."""
     type_ = _tensor_type(value)
-    if type_.is_scalar or type_.shape == shape:
+    if type_.shape == shape:
         return value
     if len(type_.shape) == len(shape) and ctx.same_shape(type_.shape, shape):
         return ctx.emit("reshape", (value,), type_.with_shape(shape), span, name=value.name)
@@ -296,9 +292,7 @@ def binary(
     left_span, right_span, span = spans
     if isinstance(left, ErrorOperand) or isinstance(right, ErrorOperand):
         return BROKEN
-    if isinstance(left, IntOperand | FloatOperand) and isinstance(
-        right, IntOperand | FloatOperand
-    ):
+    if isinstance(left, IntOperand | FloatOperand) and isinstance(right, IntOperand | FloatOperand):
         folded = fold(ctx, op, left, right, right_span, span)
         if folded is not None:
             return folded

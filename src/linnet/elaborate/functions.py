@@ -62,9 +62,7 @@ def _bind_params(ctx: Context, entity: FunctionEntity, params: Sequence[Value]) 
             ctx.scope.names[decl.name.text] = LocalEntity(decl.name, ValueOperand(value), False)
 
 
-def _body(
-    ctx: Context, node: tree.Body, result: Type | None, params: tuple[Value, ...]
-) -> Region:
+def _body(ctx: Context, node: tree.Body, result: Type | None, params: tuple[Value, ...]) -> Region:
     """A function's region; its one result is the unit tuple when nothing is returned."""
     *before, last = node.statements or (None,)
     with ctx.open_region() as region, ctx.inner_scope():
@@ -129,9 +127,7 @@ def _is_float_tensor(type_: Type) -> bool:
     return isinstance(inner, TensorType) and bool(inner.shape) and inner.dtype.is_float
 
 
-def _grad(
-    world: World, ctx: Context, sig: Signature, op_params: Sequence[Value]
-) -> Grad | None:
+def _grad(world: World, ctx: Context, sig: Signature, op_params: Sequence[Value]) -> Grad | None:
     clause = sig.entity.decl.grad
     if clause is None or sig.result is None:
         return None

@@ -20,9 +20,7 @@ from linnet.syntax import tree
 from linnet.types import KIND_DTYPES, GenericArg, Type, fresh_dtype_var, fresh_pack
 
 
-def declare_generics(
-    resolver: Resolver, generics: tuple[tree.Generic, ...]
-) -> tuple[Generic, ...]:
+def declare_generics(resolver: Resolver, generics: tuple[tree.Generic, ...]) -> tuple[Generic, ...]:
     """Brings generics into the resolver's scope, in order."""
     result: list[Generic] = []
     for decl in generics:
@@ -57,7 +55,7 @@ def _generic(resolver: Resolver, decl: tree.Generic) -> tuple[Generic, Entity] |
         var = fresh_pack(name)
         entity = PackEntity(var)
     elif kind in KIND_DTYPES:
-        var = fresh_dtype_var(name, kind)  # type: ignore[arg-type]
+        var = fresh_dtype_var(name, kind)
         entity = DTypeEntity(var)
     else:
         resolver.report(

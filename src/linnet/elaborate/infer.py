@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from linnet.dims import Dim, DimError, Facts, Symbol, solve
 from linnet.ir import Generic, GenericVar
 from linnet.types import (
+    DType,
     DTypeVar,
     GenericArg,
     OptionalType,
@@ -152,9 +153,10 @@ class Inference:
         """The first generic whose dtype breaks its kind."""
         for generic in self.generics:
             arg = self.bound.get(generic.var)
-            if isinstance(generic.var, DTypeVar) and arg is not None:
-                if not dtypes_of(arg) <= dtypes_of(generic.var):  # type: ignore[arg-type]
-                    return generic
+            if not isinstance(generic.var, DTypeVar) or not isinstance(arg, DType | DTypeVar):
+                continue
+            if not dtypes_of(arg) <= dtypes_of(generic.var):
+                return generic
         return None
 
 

@@ -209,9 +209,7 @@ def _case(ctx: Context, entity: EnumEntity, node: tree.Field) -> Operand:
     return ValueOperand(ctx.emit("enum", (), entity.type, node.span, attrs))
 
 
-def _struct_field(
-    ctx: Context, base: ValueOperand, type_: StructType, node: tree.Field
-) -> Operand:
+def _struct_field(ctx: Context, base: ValueOperand, type_: StructType, node: tree.Field) -> Operand:
     found = type_.field(node.name.text)
     if found is None:
         ctx.report(
@@ -252,5 +250,3 @@ def _child_field(ctx: Context, base: SubOperand, node: tree.Field) -> Operand:
         help=did_you_mean(text, known),
     )
     return BROKEN
-
-

@@ -60,9 +60,7 @@ def check_not_prelude(reporter: Reporter, name: tree.Name) -> bool:
     return False
 
 
-def declare(
-    reporter: Reporter, scope: Scope, name: tree.Name, entity: Entity, what: str
-) -> None:
+def declare(reporter: Reporter, scope: Scope, name: tree.Name, entity: Entity, what: str) -> None:
     """Adds a name that must be new in its scope (E1204); `_` names nothing."""
     if name.text == "_" or not check_not_prelude(reporter, name):
         return

@@ -86,9 +86,7 @@ class _Place:
     span: Span
 
 
-def _places(
-    ctx: Context, node: tree.Subscript, type_: TensorType
-) -> list[_Place] | None:
+def _places(ctx: Context, node: tree.Subscript, type_: TensorType) -> list[_Place] | None:
     """Pairs each index with the shape items it stands at, learning label extents."""
     found: list[tuple[Label | None, Operand | None, Span]] = []
     for item in node.items:
@@ -120,9 +118,7 @@ def _places(
     return places
 
 
-def _constant_in_range(
-    ctx: Context, index: IntOperand, items: Shape, span: Span
-) -> bool:
+def _constant_in_range(ctx: Context, index: IntOperand, items: Shape, span: Span) -> bool:
     (extent,) = items
     assert isinstance(extent, Dim)
     return in_range(ctx, index.dim, extent, tree.IndexItem(tree.ErrorExpr(span), span))
@@ -325,9 +321,9 @@ def reduction(ctx: Context, node: tree.Reduction) -> Operand:
             if dtype is None:
                 return BROKEN
         contracted = _contraction(ctx, node, labels, dtype)
-        if contracted is not None:
-            return _outside(ctx, contracted)
-        body = ctx.expr(node.body)
+        body = contracted if contracted is not None else ctx.expr(node.body)
+    if contracted is not None:
+        return _outside(ctx, contracted)
     if isinstance(body, ErrorOperand):
         return BROKEN
     value = tensor_of(ctx, body, node.body.span)
@@ -337,8 +333,10 @@ def reduction(ctx: Context, node: tree.Reduction) -> Operand:
         body = LabelledOperand(value, ())
     if not _all_seen(ctx, labels, node.op):
         return BROKEN
-    body = _converted(ctx, node, body, dtype)
-    return BROKEN if body is None else _outside(ctx, _reduce(ctx, node, body, labels))
+    converted = _converted(ctx, node, body, dtype)
+    if converted is None:
+        return BROKEN
+    return _outside(ctx, _reduce(ctx, node, converted, labels))
 
 
 def _outside(ctx: Context, operand: Operand) -> Operand:
@@ -373,9 +371,7 @@ def _converted(
             return None
         if dtype != type_.dtype:
             target = type_.with_dtype(dtype)  # type: ignore[arg-type]
-            body = LabelledOperand(
-                ctx.emit("cast", (body.value,), target, node.span), body.labels
-            )
+            body = LabelledOperand(ctx.emit("cast", (body.value,), target, node.span), body.labels)
             type_ = target
     good = type_.dtype is DType.BOOL if logical else type_.dtype.is_numeric
     if not good:
@@ -410,9 +406,7 @@ def _reduce(
     assert isinstance(body.value.type, TensorType)
     type_ = body.value.type.with_shape(label_shape(kept))
     attrs = {"op": node.op, "axes": tuple(axes)}
-    return LabelledOperand(
-        ctx.emit("reduce", (body.value,), type_, node.span, attrs), tuple(kept)
-    )
+    return LabelledOperand(ctx.emit("reduce", (body.value,), type_, node.span, attrs), tuple(kept))
 
 
 def _provably_empty(ctx: Context, shape: Shape) -> bool:
@@ -526,5 +520,3 @@ def _ordered(
         )  # fmt: skip
         return None
     return value
-
-

@@ -167,9 +167,7 @@ def _select(ctx: Context, call: tree.Call, expected: Type | None) -> Operand:
         return BROKEN
     assert isinstance(truth.type, TensorType)
     if truth.type.dtype is not DType.BOOL:
-        ctx.report(
-            "E2103", f"the condition must be `bool`, not `{truth.type.dtype}`", args[0].span
-        )
+        ctx.report("E2103", f"the condition must be `bool`, not `{truth.type.dtype}`", args[0].span)
         return BROKEN
     dtype, operands = typed
     return elementwise(ctx, "select", (condition, *operands), dtype, call.span)
@@ -235,9 +233,6 @@ def _broadcast_to(ctx: Context, call: tree.Call, expected: Type | None) -> Opera
             call.span,
         )
         return BROKEN
-    if value.type.is_scalar and shape:
-        type_ = value.type.with_shape(shape)
-        return ValueOperand(ctx.emit("broadcast", (value,), type_, call.span, {"axes": ()}))
     return ValueOperand(stretch(ctx, value, shape, call.span))
 
 
@@ -324,9 +319,7 @@ def _concat(ctx: Context, call: tree.Call, expected: Type | None) -> Operand:
             shape[:axis] + shape[axis + 1 :], shapes[0][:axis] + shapes[0][axis + 1 :]
         ):
             shown = " and ".join(f"[{', '.join(map(str, s))}]" for s in (shapes[0], shape))
-            ctx.report(
-                "E2202", f"{shown} differ in more than the axis they are joined along", span
-            )
+            ctx.report("E2202", f"{shown} differ in more than the axis they are joined along", span)
             return BROKEN
         item = shape[axis]
         if isinstance(item, PackVar):
@@ -380,5 +373,3 @@ def _cumsum(ctx: Context, call: tree.Call, expected: Type | None) -> Operand:
         ctx.report("E2104", f"`cumsum` does not take `{value.type.dtype}`", args[0].span)
         return BROKEN
     return ValueOperand(ctx.emit("cumsum", (value,), value.type, call.span, {"axis": axis}))
-
-

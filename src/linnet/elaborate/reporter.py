@@ -40,9 +40,7 @@ class Reporter:
             return
         self._seen.add((code, span))
         labels = tuple(Label(place, text) for place, text in related if place is not None)
-        self.diagnostics.append(
-            Diagnostic(code, message, span, label, labels, tuple(notes), help)
-        )
+        self.diagnostics.append(Diagnostic(code, message, span, label, labels, tuple(notes), help))
 
     def __enter__(self) -> Reporter:
         """Inside `with reporter:` errors are counted but not shown."""

@@ -142,9 +142,7 @@ class Resolver:
                 self.world.wrong_kind(name, entity, "a compile-time integer", span)
                 return None
 
-    def _arithmetic(
-        self, op: str, left: tree.Expr, right: tree.Expr, span: Span
-    ) -> Number | None:
+    def _arithmetic(self, op: str, left: tree.Expr, right: tree.Expr, span: Span) -> Number | None:
         a, b = self.number(left), self.number(right)
         if a is None or b is None:
             return None
@@ -424,14 +422,10 @@ class Resolver:
                 return (entity.pack,)
             if entity is None:
                 return None
-        self.report(
-            "E2111", f"`{generic.name}` takes a shape such as `[A, B]`", node.span
-        )
+        self.report("E2111", f"`{generic.name}` takes a shape such as `[A, B]`", node.span)
         return None
 
-    def block_type(
-        self, node: tree.Type
-    ) -> tuple[BlockEntity, tuple[GenericArg, ...]] | None:
+    def block_type(self, node: tree.Type) -> tuple[BlockEntity, tuple[GenericArg, ...]] | None:
         """A `sub`'s block and its arguments; None after reporting."""
         from linnet.elaborate.blocks import block_generics
 

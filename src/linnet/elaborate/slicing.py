@@ -90,10 +90,10 @@ def _spread(
         )
         return None
     items = [*before, *([None] * rest), *after]
-    for index, item in zip(items, type_.shape, strict=True):
-        if index is not None and isinstance(item, PackVar):
+    for index, extent in zip(items, type_.shape, strict=True):
+        if index is not None and isinstance(extent, PackVar):
             ctx.report(
-                "E3106", f"an index cannot stand at the pack `{item}`", index.span,
+                "E3106", f"an index cannot stand at the pack `{extent}`", index.span,
                 help="reach axes to the right of it with `...`",
             )  # fmt: skip
             return None
@@ -136,9 +136,7 @@ def _slice(
     return ValueOperand(value)
 
 
-def _pick(
-    ctx: Context, value: Value, scalars: dict[int, Value], node: tree.Subscript
-) -> Value:
+def _pick(ctx: Context, value: Value, scalars: dict[int, Value], node: tree.Subscript) -> Value:
     """Drops the axes that have a scalar index."""
     assert isinstance(value.type, TensorType)
     source: list[tuple[str, int]] = []
@@ -164,9 +162,7 @@ def _scalar_index(ctx: Context, node: tree.IndexItem, extent: Dim) -> Value | No
     if value is None:
         return None
     if not (
-        isinstance(value.type, TensorType)
-        and value.type.is_scalar
-        and value.type.dtype.is_integer
+        isinstance(value.type, TensorType) and value.type.is_scalar and value.type.dtype.is_integer
     ):
         ctx.report(
             "E2204", f"an index must be an integer scalar, not `{value.type}`", node.span,
@@ -176,9 +172,7 @@ def _scalar_index(ctx: Context, node: tree.IndexItem, extent: Dim) -> Value | No
     return value
 
 
-def _bounds(
-    ctx: Context, node: tree.IndexSlice, extent: Dim
-) -> tuple[Dim, Dim, Dim] | None:
+def _bounds(ctx: Context, node: tree.IndexSlice, extent: Dim) -> tuple[Dim, Dim, Dim] | None:
     """Start, stop and step, proved to lie within the axis."""
     resolver = ctx.resolver()
     start = resolver.dim(node.start) if node.start is not None else Dim.of(0)

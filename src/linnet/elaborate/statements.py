@@ -293,9 +293,7 @@ def _pattern_name(ctx: Context, pattern: tree.Pattern) -> str:
     return ""
 
 
-def _body(
-    ctx: Context, pattern: tree.Pattern, operand: Operand, body: tree.Body
-) -> OpenRegion:
+def _body(ctx: Context, pattern: tree.Pattern, operand: Operand, body: tree.Body) -> OpenRegion:
     with ctx.open_region() as region, ctx.inner_scope():
         bind_pattern(ctx, pattern, operand)
         if isinstance(pattern, tree.NamePattern):
@@ -341,9 +339,7 @@ def _while(ctx: Context, node: tree.While) -> None:
     cond_params = loop.enter()
     with ctx.open_region() as test, ctx.inner_scope():
         condition = ctx.expr(node.condition, BOOL)
-        truth = (
-            None if isinstance(condition, ErrorOperand) else scalar_bool(ctx, condition, node)
-        )
+        truth = None if isinstance(condition, ErrorOperand) else scalar_bool(ctx, condition, node)
     params = loop.enter()
     with ctx.open_region() as region, ctx.inner_scope():
         statements(ctx, node.body.statements)
@@ -399,9 +395,7 @@ def _for(ctx: Context, node: tree.For, yields: bool = False) -> Operand:
     return _gathered(ctx, yielded.type, list(results[count:]), node.span)
 
 
-def _stack_length(
-    ctx: Context, node: tree.For, operands: Sequence[Operand]
-) -> Dim | None:
+def _stack_length(ctx: Context, node: tree.For, operands: Sequence[Operand]) -> Dim | None:
     start, stop = operands
     if not (isinstance(start, IntOperand) and isinstance(stop, IntOperand)):
         if not any(isinstance(operand, ErrorOperand) for operand in operands):

@@ -125,7 +125,7 @@ class World:
     def member_of_module(self, module: str, name: tree.Name, from_module: str) -> Entity | None:
         """`module.name` seen from another module; reports E1201 and E1203."""
         entity = self.modules[module].names.get(name.text)
-        if entity is None or module != from_module and not is_item(entity):
+        if entity is None or (module != from_module and not is_item(entity)):
             known = [n for n, e in self.modules[module].names.items() if is_item(e)]
             self.reporter.report(
                 "E1201",

@@ -190,7 +190,8 @@ class ExprShaper(Shaper):
         if node.dtype is not None:
             parts.append(self.bracket([node.dtype], self.type_, comma=False))
         parts.append(self.bracket(node.indices, self.index_name))
-        return Seq([*parts, Text(" "), self.expr(node.body)])
+        body = self.expr(node.body)
+        return Seq([*parts, Text(" "), body], "fit" if body.style == "hug" else "next")
 
     def index_name(self, node: IndexName) -> Piece:
         if not node.pack:

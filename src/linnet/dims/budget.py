@@ -1,0 +1,21 @@
+"""A fixed amount of work for a question, counted in small equal steps, never in time."""
+
+from __future__ import annotations
+
+
+class OutOfWork(Exception):
+    """The question takes more work than it is given; its answer is unknown."""
+
+
+class Budget:
+    """Steps of a few microseconds each; shared by everything that works on one question."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, steps: int) -> None:
+        self.left = steps
+
+    def spend(self, steps: int) -> None:
+        self.left -= steps
+        if self.left < 0:
+            raise OutOfWork
