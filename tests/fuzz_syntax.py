@@ -1,8 +1,8 @@
 """Mutations of real sources through the parser and the formatter.
 
-Run by hand for the full count: `python tests/fuzz_syntax.py --count 20000 --seed 1`. A mutation must
-raise nothing, take no more than five times the unmutated file's time for its length, and give at
-most 100 diagnostics. One that is still a valid program must format to a text that parses to the
+Run by hand for the full count: `python tests/fuzz_syntax.py --count 20000 --seed 1`. A mutation
+must raise nothing, take no more than five times the unmutated file's time for its length, and give
+at most 100 diagnostics. One that is still a valid program must format to a text that parses to the
 same tree, formats to itself, and does not depend on the white space it came from.
 """
 
@@ -26,7 +26,8 @@ MAX_DIAGNOSTICS = 100
 # Below this many seconds a measured time is noise.
 NOISE = 0.05
 DEEP = ("(", "[", "{", "f(", "x[", "a + ", "-", "!", "some(", "if a { ", "else if a { b } ", "/*")
-DEEP += ("A<", "(a, ", "sum[i] ", "while a {", "block A {", "a.", "a < ", "let (", "match a { _ => ")
+DEEP += ("A<", "(a, ", "sum[i] ", "while a {", "block A {", "a.", "a < ", "let (")
+DEEP += ("match a { _ => ", "x[a:", "some(a, ")
 COMMENTS = (" // note\n", "\n// own\n", " /* inline */ ", "\n/* own */\n", " /* a\n   b */ ")
 COMMENTS += ("\n\n// apart\n\n", "\n/// doc\n", " /* one */ /* two */ ", " /* one */ // two\n")
 
@@ -84,7 +85,7 @@ def swap_tokens(rng: random.Random, text: str, others: list[str]) -> str:
 def splice(rng: random.Random, text: str, others: list[str]) -> str:
     other = rng.choice(others)
     at, start = rng.randrange(len(text) + 1), rng.randrange(len(other) + 1)
-    return text[:at] + other[start : start + rng.randint(1, 400)] + text[rng.choice((at, 0)) and at :]
+    return text[:at] + other[start : start + rng.randint(1, 400)] + text[at:]
 
 
 def nest(rng: random.Random, text: str, others: list[str]) -> str:
@@ -281,7 +282,9 @@ where
 }
 
 op scaled<T: Float>(x: T) -> T { return x } grad(y, dy) { return dy * 2.0 }
-fn compare(a: i64, b: i64) -> bool { return f(a < b, b > a) | f<a, (b)>(a) ^ g<[2, 3], (f32, i8)>() }
+fn compare(a: i64, b: i64) -> bool {
+    return f(a < b, b > a) | f<a, (b)>(a) ^ g<[2, 3], (f32, i8)>()
+}
 """
 
 

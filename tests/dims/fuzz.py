@@ -95,13 +95,18 @@ def random_expr(rng: random.Random, count: int, depth: int) -> Expr:
         case "*":
             return Expr(left.dim * right.dim, f"({a} * {b})")
         case "/":
-            return Expr(floordiv(left.dim, right.dim), f"div({a}, {b})")
+            return quotient(left, right, "div")
         case "%":
-            return Expr(mod(left.dim, right.dim), f"rem({a}, {b})")
+            return quotient(left, right, "rem")
         case "m":
             return Expr(dmin(left.dim, right.dim), f"min({a}, {b})")
         case _:
             return Expr(dmax(left.dim, right.dim), f"max({a}, {b})")
+
+
+def quotient(a: Expr, b: Expr, name: str) -> Expr:
+    made = floordiv(a.dim, b.dim) if name == "div" else mod(a.dim, b.dim)
+    return Expr(made, f"{name}({a.source}, {b.source})")
 
 
 def claim(left: Expr, op: RelationOp, right: Expr) -> Claim:
@@ -128,7 +133,7 @@ def random_fact(rng: random.Random, count: int) -> tuple[Expr, Expr]:
     match rng.randrange(8):
         case 0:
             divisor = rng.choice((number(2), number(3), number(4), other))
-            return Expr(mod(one.dim, divisor.dim), f"rem({one.source}, {divisor.source})"), number(0)
+            return quotient(one, divisor, "rem"), number(0)
         case 1:
             return one, number(rng.choice((0, 1, 2)))
         case 2:
@@ -136,11 +141,8 @@ def random_fact(rng: random.Random, count: int) -> tuple[Expr, Expr]:
         case 3:
             return one, random_expr(rng, count, 2)
         case 4:
-            divided = random_expr(rng, count, 1), random_expr(rng, count, 1)
-            a, b = divided
-            return Expr(floordiv(a.dim, b.dim), f"div({a.source}, {b.source})"), number(
-                rng.choice((0, 1, 2))
-            )
+            divided = quotient(random_expr(rng, count, 1), random_expr(rng, count, 1), "div")
+            return divided, number(rng.choice((0, 1, 2)))
         case _:
             return random_expr(rng, count, 2), random_expr(rng, count, rng.choice((0, 1, 2)))
 
@@ -176,8 +178,7 @@ def mixed(rng: random.Random, count: int, facts: list[Claim]) -> Claim:
         case 1:
             a = Expr(a.dim + extra.dim, f"({a.source}) + ({extra.source})")
         case 2:
-            a = Expr(floordiv(a.dim, extra.dim), f"div({a.source}, {extra.source})")
-            b = Expr(floordiv(b.dim, extra.dim), f"div({b.source}, {extra.source})")
+            a, b = quotient(a, extra, "div"), quotient(b, extra, "div")
         case _:
             pass
     return claim(a, rng.choice((relation.op, *OPS)), b)

@@ -55,16 +55,20 @@ class Names:
             case ast.Call(func=ast.Name(id="max"), args=[a, b]):
                 return dmax(self._dim(a), self._dim(b))
             case ast.BinOp(left=left, op=op, right=right):
-                a, b = self._dim(left), self._dim(right)
-                match op:
-                    case ast.Add():
-                        return a + b
-                    case ast.Sub():
-                        return a - b
-                    case ast.Mult():
-                        return a * b
-                    case ast.Div() | ast.FloorDiv():
-                        return floordiv(a, b)
-                    case ast.Mod():
-                        return mod(a, b)
+                return _combined(op, self._dim(left), self._dim(right))
         raise AssertionError(ast.dump(node))
+
+
+def _combined(op: ast.operator, a: Dim, b: Dim) -> Dim:
+    match op:
+        case ast.Add():
+            return a + b
+        case ast.Sub():
+            return a - b
+        case ast.Mult():
+            return a * b
+        case ast.Div() | ast.FloorDiv():
+            return floordiv(a, b)
+        case ast.Mod():
+            return mod(a, b)
+    raise AssertionError(ast.dump(op))

@@ -207,12 +207,9 @@ def test_substitution_renumbers_axes() -> None:
     x = rng.normal(size=(2, 3, 4)).astype(np.float32)
     w = rng.normal(size=(4, 4)).astype(np.float32)
     at = rng.integers(0, 4, (2, 3))
-    bound = {"P": 2, "Q": 3}
     generic = Evaluator({"m::f": f}).run("m::f", [x, w, at])
-    special = replace(made, generics=(made.generics[0],))
-    full = Rewriter(subst=Subst.of({p: Dim.of(2), q: Dim.of(3)})).function(special)
+    full = Rewriter(subst=Subst.of({p: Dim.of(2), q: Dim.of(3)})).function(made)
     np.testing.assert_array_equal(Evaluator({"m::f": full}).run("m::f", [x, w, at]), generic)
-    assert bound.keys() == {p.name, q.name}
 
 
 def test_attributes_without_axes_are_shared() -> None:

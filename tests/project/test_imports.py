@@ -34,7 +34,13 @@ FRAMEWORKS = {
     "gguf", "huggingface_hub", "jax", "jinja2", "onnx", "onnxruntime", "safetensors", "tokenizers",
     "torch", "transformers",
 }  # fmt: skip
-MAY_IMPORT = {"torch": {"torch"}, "jax": {"jax"}, "onnx": {"onnx", "onnxruntime"}}
+# Where a framework may be imported at module level: modules that only their own users import.
+MAY_IMPORT = {
+    "jax": {"jax"},
+    "nest": {"huggingface_hub", "jinja2", "tokenizers"},
+    "onnx": {"onnx", "onnxruntime"},
+    "torch": {"torch"},
+}
 ROOT_FILES = {"__init__", "__main__"}
 
 
@@ -59,13 +65,18 @@ def imported(node: ast.AST) -> list[str]:
 
 
 def at_import_time(tree: ast.Module) -> Iterator[ast.AST]:
-    """Nodes that run when the module is imported: not those in functions."""
+    """Nodes that run when the module is imported: not those in functions or for type checkers."""
     waiting: list[ast.AST] = [tree]
     while waiting:
         node = waiting.pop()
         yield node
-        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-            waiting.extend(ast.iter_child_nodes(node))
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda():
+                pass
+            case ast.If(test=ast.Name("TYPE_CHECKING"), orelse=otherwise):
+                waiting.extend(otherwise)
+            case _:
+                waiting.extend(ast.iter_child_nodes(node))
 
 
 def test_every_area_has_its_layer() -> None:

@@ -95,7 +95,7 @@ def _failed(error: Exception) -> int:
         show_diagnostics(error.diagnostics, err=True)
         return 1
     lines = [escape_text(line, 2000) for line in str(error).splitlines() or [""]]
-    expected = isinstance(error, (OSError, ValueError, LookupError, ImportError))
+    expected = isinstance(error, (OSError, ValueError, ImportError))
     own = type(error).__module__.startswith("linnet.") and not isinstance(error, InternalError)
     if not expected and not own:
         lines[0] = f"{type(error).__name__}: {lines[0]}"

@@ -80,9 +80,9 @@ def _file(path: Path, only_check: bool) -> bool:
 
 def formatted(file: SourceFile) -> str:
     """The file's text in the one style; raises `CompileError` when it does not parse."""
-    from linnet.syntax import format_source
+    from linnet.syntax import format_module
 
-    text, diagnostics = format_source(file)
+    text, diagnostics = format_module(file)
     if text is None:
         raise CompileError(tuple(diagnostics))
     return text

@@ -9,6 +9,7 @@ import click
 
 from linnet.packages.names import IDENTIFIER
 
+NUMERICS = ("exact", "equivalent", "fast")
 _INTEGER = re.compile(r"-?[0-9](?:_?[0-9]){0,17}\Z")
 
 

@@ -6,9 +6,7 @@ from pathlib import Path
 
 import click
 
-from linnet.cli.options import parse_bindings
-
-NUMERICS = ("exact", "equivalent", "fast")
+from linnet.cli.options import NUMERICS, parse_bindings
 
 
 @click.command()

@@ -107,6 +107,7 @@ _TABLE = (
     ("E5026", "a prompt or a sampling setting that cannot be used"),
     ("E5027", "a backend that does not exist or is not installed"),
     ("E5028", "a model folder that lacks something it must have"),
+    ("E5301", "a computation that a backend has no exact way to do"),
     ("W1001", "an import that nothing uses"),
     ("W1002", "a local that nothing uses"),
     ("W1003", "a member that nothing uses"),

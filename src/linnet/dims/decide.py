@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import Literal
 
 from linnet.dims.dim import Dim
-from linnet.dims.knowledge import Choice, Knowledge
+from linnet.dims.knowledge import Knowledge
 from linnet.dims.polynomial import content
+from linnet.dims.store import Choice
 
 MAX_SPLITS = 4
 

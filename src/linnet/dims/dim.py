@@ -294,10 +294,14 @@ def _division(kind: Kind, a: Dim, b: Dim) -> Dim:
     quotient, rest = _take_multiples(a, b)
     if is_at_least(rest, 0) and is_at_least(b - rest, 1):
         return quotient if kind == "floordiv" else rest
+    inner = _single_op(rest)
+    if inner is not None and not is_at_least(inner.args[1], 1):
+        inner = None
+    if inner is not None and inner.kind == "mod" and is_at_least(b - inner.args[1], 0):
+        return quotient if kind == "floordiv" else rest
     if kind == "mod":
         return Dim({(Op(kind, (rest, b)),): 1})
-    inner = _single_op(rest)
-    if inner is not None and inner.kind == "floordiv" and is_at_least(inner.args[1], 1):
+    if inner is not None and inner.kind == "floordiv":
         # (a / c) / b == a / (c * b)
         return quotient + _division(kind, inner.args[0], inner.args[1] * b)
     return quotient + Dim({(Op(kind, (rest, b)),): 1})
@@ -343,7 +347,7 @@ def _choice(kind: Kind, args: Iterable[Dim]) -> Dim:
             kept = [other for other in kept if not _beats(kind, arg, other)] + [arg]
     if len(kept) == 1:
         return kept[0]
-    kept.sort(key=lambda arg: arg.key, reverse=True)
+    kept.sort(key=lambda arg: (arg.constant is not None, arg.key))
     return Dim({(Op(kind, tuple(kept)),): 1})
 
 

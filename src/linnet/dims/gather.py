@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from linnet.dims.budget import Budget, OutOfWork
 from linnet.dims.dim import Dim
-from linnet.dims.knowledge import Knowledge, Sign
+from linnet.dims.knowledge import Knowledge
 from linnet.dims.polynomial import DimError
 from linnet.dims.relation import Relation
+from linnet.dims.store import Sign
 
 MAX_RELATIONS = 160
 GATHER_STEPS = 60_000
@@ -54,7 +55,7 @@ def gather(
             knowledge.waiting = later
             break
         waiting = later
-    return _with_atoms(knowledge, fresh)
+    return _with_atoms(_settled(knowledge), fresh)
 
 
 def _questions(relations: tuple[Relation, ...]) -> list[Question]:
@@ -84,6 +85,17 @@ def _take(
         except (DimError, OutOfWork):
             continue
     return knowledge, later
+
+
+def _settled(knowledge: Knowledge) -> Knowledge:
+    """With every `!=` that has become a `<` or `>` taken as one."""
+    before = len(knowledge.not_zero) + 1
+    while len(knowledge.not_zero) < before:
+        before = len(knowledge.not_zero)
+        questions: list[Question] = [("not_zero", dim) for dim in knowledge.not_zero]
+        knowledge.not_zero.clear()
+        knowledge, _ = _take(knowledge, questions, unspecified=True)
+    return knowledge
 
 
 def _with_atoms(knowledge: Knowledge, relations: tuple[Relation, ...]) -> Knowledge:

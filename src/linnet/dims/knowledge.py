@@ -15,60 +15,17 @@ difference of two).
 
 from __future__ import annotations
 
-from collections import deque
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Set
 
 from linnet.dims import polynomial
-from linnet.dims.budget import Budget
 from linnet.dims.dim import ONE, ZERO, Atom, Dim, Kind, Op, Symbol
 from linnet.dims.polynomial import DimError, Monomial
-from linnet.dims.search import follows, tighten
-
-Sign = Literal["zero", "at_least_zero", "not_zero"]
-MAX_REWRITES = 64
+from linnet.dims.search import tighten
+from linnet.dims.store import Choice, Sign, Store
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """`result` is the least (or the greatest) of `args`."""
-
-    kind: Kind
-    args: tuple[Dim, ...]
-    result: Dim
-
-
-class Knowledge:
-    """Mutable while it is built; `fork` before adding what only one question needs."""
-
-    def __init__(self, budget: Budget) -> None:
-        self.budget = budget
-        self.rules: dict[Symbol, Dim] = {}
-        self.products: dict[Monomial, Dim] = {}
-        self.lower: dict[Symbol, int] = {}
-        self.bounds: dict[Dim, None] = {}
-        self.equations: dict[Dim, None] = {}
-        self.not_zero: dict[Dim, None] = {}
-        self.divisions: dict[tuple[Dim, Dim], tuple[Dim, Dim]] = {}
-        self.unspecified: dict[tuple[Kind, Dim, Dim], Dim] = {}
-        self.choices: list[Choice] = []
-        self.waiting: list[tuple[Sign, Dim]] = []
-        self.atoms: dict[Op, Dim] = {}
-        self.absurd = False
-        self.names = 0
-        self.busy = False
-        self.queue: deque[tuple[Sign, Dim]] = deque()
-        self.shifted: dict[Dim, Dim] = {}
-
-    def fork(self) -> Knowledge:
-        new = Knowledge(self.budget)
-        new.rules, new.products, new.lower = {**self.rules}, {**self.products}, {**self.lower}
-        new.bounds, new.equations = {**self.bounds}, {**self.equations}
-        new.not_zero, new.divisions = {**self.not_zero}, {**self.divisions}
-        new.unspecified, new.choices = {**self.unspecified}, [*self.choices]
-        new.atoms, new.waiting = {**self.atoms}, self.waiting
-        new.absurd, new.names, new.shifted = self.absurd, self.names, {**self.shifted}
-        return new
+class Knowledge(Store):
+    """A store that takes relations in; `fork` before adding what only one question needs."""
 
     # -- taking relations in ------------------------------------------------------------------
 
@@ -119,13 +76,12 @@ class Knowledge:
         """Without the positive factors that all terms share."""
         shared = polynomial.common_monomial(dim.terms)
         positive = tuple(symbol for symbol in shared if self.lower.get(symbol, 0) >= 1)
-        if positive:
-            dim = Dim({_quotient(m, positive): c for m, c in dim.terms.items()})
+        dim = Dim(polynomial.exact_quotient(dim.terms, positive, 1))
         common = polynomial.content(c for m, c in dim.terms.items() if m)
         if common > 1:
             if dim.terms.get((), 0) % common:
                 return ONE
-            dim = Dim({m: c // common for m, c in dim.terms.items()})
+            dim = Dim(polynomial.exact_quotient(dim.terms, (), common))
         return dim
 
     def _one_signed(self, dim: Dim) -> bool:
@@ -171,7 +127,7 @@ class Knowledge:
         (m, a), (n, b) = dim.terms.items()
         if len(m) != 1 or len(n) != 1 or a * b > 0 or m == n:
             return False
-        t = Dim.of(self._name("t"))
+        t = Dim.of(self.name("t"))
         self._bind(m[0], t * abs(b))
         self._bind(n[0], t * abs(a))
         return True
@@ -180,9 +136,8 @@ class Knowledge:
         dim = tighten(dim)
         if self.plain(dim):
             return
-        if all(c < 0 for c in dim.terms.values()):
-            if self._one_signed(dim):
-                return
+        if all(c < 0 for c in dim.terms.values()) and self._one_signed(dim):
+            return
         if len(dim.terms) == 2 and () in dim.terms:
             [(monomial, coefficient)] = [(m, c) for m, c in dim.terms.items() if m]
             if coefficient == 1 and len(monomial) == 1:
@@ -217,9 +172,7 @@ class Knowledge:
         if least > self.lower.get(symbol, 0):
             self.lower[symbol] = least
             self.shifted.clear()
-            for dim in [d for d in self.equations if symbol in d.symbols]:
-                del self.equations[dim]
-                self.queue.append(("zero", dim))
+            self._reopen({symbol})
 
     def _learn_not_zero(self, dim: Dim) -> None:
         if self.at_least_zero(dim):
@@ -248,19 +201,25 @@ class Knowledge:
     def _replace(self, step: dict[Symbol, Dim]) -> None:
         """Bring all that is stored up to date with a new rule; what changes is learned anew."""
         self.shifted.clear()
-        for sign, store in (("at_least_zero", self.bounds), ("not_zero", self.not_zero)):
+        stores: tuple[tuple[Sign, dict[Dim, None]], ...]
+        stores = (("at_least_zero", self.bounds), ("not_zero", self.not_zero))
+        for sign, store in stores:
             for dim in [d for d in store if self.resolve(d) is not d]:
                 del store[dim]
-                self.queue.append((sign, dim))  # type: ignore[arg-type]
-        for dim in [d for d in self.equations if not d.symbols.isdisjoint(step)]:
+                self.queue.append((sign, dim))
+        self._reopen(step.keys())
+        self._replace_names()
+
+    def _reopen(self, symbols: Set[Symbol]) -> None:
+        """Learn the equations with these symbols anew, and what was made of them."""
+        for dim in [d for d in self.equations if not d.symbols.isdisjoint(symbols)]:
             del self.equations[dim]
             self.queue.append(("zero", dim))
         for lead, value in [*self.products.items()]:
             rule = Dim({lead: 1}) - value
-            if not rule.symbols.isdisjoint(step):
+            if not rule.symbols.isdisjoint(symbols):
                 del self.products[lead]
                 self.queue.append(("zero", rule))
-        self._replace_names()
 
     def _replace_names(self) -> None:
         """Two divisions that have become the same one have the same value."""
@@ -301,25 +260,6 @@ class Knowledge:
 
         return self.resolve(dim.replace_atoms(value))
 
-    def resolve(self, dim: Dim) -> Dim:
-        """A polynomial over symbols after all rules; the same object if none applies."""
-        if not dim.symbols.isdisjoint(self.rules):
-            dim = dim.substitute(self.rules)
-        for _ in range(MAX_REWRITES if self.products else 0):
-            rewritten = self._rewritten(dim)
-            if rewritten is None:
-                break
-            dim = rewritten
-        return dim
-
-    def _rewritten(self, dim: Dim) -> Dim | None:
-        for monomial, coefficient in dim.terms.items():
-            for lead, value in self.products.items():
-                factor = polynomial.monomial_quotient(monomial, lead)
-                if factor is not None:
-                    return dim + Dim({factor: coefficient}) * (value - Dim({lead: 1}))
-        return None
-
     def _atom(self, op: Op) -> Dim:
         args = [self.canonical(arg) for arg in op.args]
         args = [self.resolve(arg) for arg in args]
@@ -330,20 +270,17 @@ class Knowledge:
             return result[0] if op.kind == "floordiv" else result[1]
         key = (op.kind, args[0], args[1])
         if key not in self.unspecified:
-            self.unspecified[key] = self._unknown("u", signed=True)
+            self.unspecified[key] = self.unknown("u", signed=True)
         return self.unspecified[key]
 
     def divide(self, a: Dim, b: Dim) -> tuple[Dim, Dim] | None:
         """Quotient and remainder; `None` unless `b >= 1` is known."""
         if not self.at_least_zero(b - 1):
             return None
-        quotient, rest = (Dim(part) for part in polynomial.divide(a.terms, b.terms))
-        shared, common = _common_factor(rest, b)
-        if shared is not None:
-            rest, b = _cut(rest, shared, common), _cut(b, shared, common)
-        q, r = self._small_division(rest, b)
-        factor = ONE if shared is None else Dim({shared: common})
-        return self.resolve(quotient + q), self.resolve(r * factor)
+        quotient, rest = polynomial.divide(a.terms, b.terms)
+        small, divisor, shared = polynomial.cancel(rest, b.terms)
+        q, r = self._small_division(Dim(small), Dim(divisor))
+        return self.resolve(Dim(quotient) + q), self.resolve(r * Dim(shared))
 
     def _small_division(self, a: Dim, b: Dim) -> tuple[Dim, Dim]:
         """`divide` after whole multiples of `b >= 1` and common factors are taken out."""
@@ -362,8 +299,8 @@ class Knowledge:
         known = self.divisions.get((a, b))
         if known is not None:
             return known
-        q = self._unknown("q", signed=signed)
-        r = self._unknown("r")
+        q = self.unknown("q", signed=signed)
+        r = self.unknown("r")
         self.divisions[a, b] = (q, r)
         self.learn("at_least_zero", b - 1 - r)  # first: the other one is taken apart by it
         self.learn("zero", a - b * q - r)
@@ -381,7 +318,7 @@ class Knowledge:
                 return choice.result
         known = [self.at_least_zero(arg) for arg in kept]
         positive = any(known) if kind == "max" else all(known)
-        result = self._unknown("m", signed=not positive)
+        result = self.unknown("m", signed=not positive)
         self.choices.append(Choice(kind, tuple(kept), result))
         for arg in kept:
             self.learn("at_least_zero", arg - result if kind == "min" else result - arg)
@@ -389,60 +326,3 @@ class Knowledge:
 
     def _beats(self, kind: Kind, a: Dim, b: Dim) -> bool:
         return self.at_least_zero(b - a if kind == "min" else a - b)
-
-    def _name(self, name: str) -> Symbol:
-        self.budget.spend(1)
-        self.names += 1
-        return Symbol(f"/{name}", -self.names)  # no name a person can write
-
-    def _unknown(self, name: str, *, signed: bool = False) -> Dim:
-        value = Dim.of(self._name(name))
-        return value - Dim.of(self._name(name)) if signed else value
-
-    # -- questions about polynomials in canonical form ----------------------------------------
-
-    def plain(self, dim: Dim) -> bool:
-        """`dim >= 0` from signs and lower bounds alone."""
-        terms = dim.terms.values()
-        if all(c > 0 for c in terms):
-            return True
-        if all(c < 0 for c in terms):
-            return False
-        return bool(self.lower) and all(c > 0 for c in self._shift(dim).terms.values())
-
-    def _shift(self, dim: Dim) -> Dim:
-        """The same with every symbol counted from its lower bound."""
-        if dim not in self.shifted:
-            step = {s: Dim.of(s) + self.lower[s] for s in dim.symbols if s in self.lower}
-            self.shifted[dim] = dim.substitute(step)
-        return self.shifted[dim]
-
-    def at_least_zero(self, dim: Dim) -> bool:
-        """Whether `dim >= 0` is known."""
-        if self.plain(dim):
-            return True
-        shifted = self._shift(dim)
-        if shifted.constant is not None or not (self.bounds or self.equations):
-            return False
-        bounds = [self._shift(bound) for bound in self.bounds]
-        for equation in self.equations:
-            bounds += (self._shift(equation), -self._shift(equation))
-        return follows(shifted, bounds, self.budget)
-
-
-def _quotient(monomial: Monomial, divisor: Monomial) -> Monomial:
-    quotient = polynomial.monomial_quotient(monomial, divisor)
-    assert quotient is not None
-    return quotient
-
-
-def _common_factor(a: Dim, b: Dim) -> tuple[Monomial | None, int]:
-    if not a.terms:
-        return None, 1
-    shared = polynomial.common_monomial([*a.terms, *b.terms])
-    common = polynomial.content([*a.terms.values(), *b.terms.values()])
-    return (shared, common) if shared or common > 1 else (None, 1)
-
-
-def _cut(dim: Dim, shared: Monomial, common: int) -> Dim:
-    return Dim({_quotient(m, shared): c // common for m, c in dim.terms.items()})

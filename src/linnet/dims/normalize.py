@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from linnet.dims import polynomial
 from linnet.dims.dim import ZERO, Atom, Dim, Op, Symbol, apply, floordiv, mod
-from linnet.dims.relation import Relation
+from linnet.dims.relation import Relation, RelationOp
 
 if TYPE_CHECKING:
     from linnet.dims.facts import Facts
@@ -49,7 +49,7 @@ def _bare(dim: Dim) -> Symbol | None:
 def _op(op: Op, facts: Facts) -> Dim:
     args = [simplified(arg, facts) for arg in op.args]
     if op.kind == "min" or op.kind == "max":
-        sign = "<=" if op.kind == "min" else ">="
+        sign: RelationOp = "<=" if op.kind == "min" else ">="
         kept: list[Dim] = []
         for arg in args:
             if not any(facts.proves(Relation(other, sign, arg)) for other in kept):
@@ -60,6 +60,7 @@ def _op(op: Op, facts: Facts) -> Dim:
         return apply(op.kind, args)
     if op.kind == "mod":
         return _remainder(a, b, facts)
+    a, b, _ = (Dim(part) for part in polynomial.cancel(a.terms, b.terms))
     quotient, rest = (Dim(part) for part in polynomial.divide(a.terms, b.terms))
     if rest == ZERO:
         return quotient
@@ -67,6 +68,11 @@ def _op(op: Op, facts: Facts) -> Dim:
 
 
 def _remainder(a: Dim, b: Dim, facts: Facts) -> Dim:
+    a, b, shared = (Dim(part) for part in polynomial.cancel(a.terms, b.terms))
+    return shared * _small_remainder(a, b, facts)
+
+
+def _small_remainder(a: Dim, b: Dim, facts: Facts) -> Dim:
     if facts.proves(Relation(mod(a, b), "==", ZERO)):
         return ZERO
     return a if _less(a, b, facts) else mod(a, b)

@@ -152,3 +152,24 @@ def common_monomial(monomials: Iterable[Monomial]) -> Monomial:
         if not shared:
             return ()
     return tuple(shared or ())
+
+
+def exact_quotient(a: Terms, monomial: Monomial, coefficient: int) -> dict[Monomial, int]:
+    """`a / (coefficient * monomial)`, which divides every term."""
+    if not monomial:
+        return {m: c // coefficient for m, c in a.items()}
+    quotients = ((monomial_quotient(m, monomial), c // coefficient) for m, c in a.items())
+    return {m: c for m, c in quotients if m is not None}
+
+
+def cancel(a: Terms, b: Terms) -> tuple[Terms, Terms, Terms]:
+    """`a` and `b` without the largest term that divides all of both, and that term."""
+    shared = common_monomial([*a, *b])
+    common = content([*a.values(), *b.values()])
+    if not a or (not shared and common == 1):
+        return a, b, {(): 1}
+    return (
+        exact_quotient(a, shared, common),
+        exact_quotient(b, shared, common),
+        {shared: common},
+    )

@@ -87,9 +87,9 @@ def _powers(denial: Dim) -> Iterator[Dim]:
     """`m <= m * n` for integers, where all of `n` is in `m` too: both are 0, or `n >= 1`."""
     for small in _positive(denial):
         for large, coefficient in denial.terms.items():
-            if coefficient < 0 and len(small) < len(large) and set(small) == set(large):
-                if polynomial.monomial_quotient(large, small):
-                    yield Dim({large: 1, small: -1})
+            same = coefficient < 0 and set(small) == set(large)
+            if same and polynomial.monomial_quotient(large, small):
+                yield Dim({large: 1, small: -1})
 
 
 def _row(bound: Dim) -> tuple[Mapping[Hashable, int], int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from linnet.dims import Facts, Relation
-from linnet.elaborate.entities import BlockEntity, FunctionEntity, Scope
+from linnet.elaborate.entities import BlockEntity, FunctionEntity
 from linnet.elaborate.generics import declare_generics, where_relations
 from linnet.elaborate.resolve import Resolver, bind
 from linnet.elaborate.world import BlockInfo, Obligation, WhereRelation, World, describe_facts
@@ -122,36 +122,8 @@ def _sub(resolver: Resolver, decl: tree.Member, facts: Facts) -> Sub | None:
     if resolved is None:
         return None
     entity, args = resolved
-    if _contains(resolver.world, entity, resolver.scope, set()):
-        resolver.report("E2119", f"block `{entity.decl.name.text}` contains itself", decl.span)
-        return None
     _prove_where(resolver.world, entity, args, facts, decl)
     return Sub(decl.name.text, entity.name, args, count, optional, decl.span)
-
-
-def _contains(world: World, entity: BlockEntity, home: Scope, seen: set[BlockEntity]) -> bool:
-    """Whether the block whose inner scope is `home` is among `entity` and its children."""
-    if entity.inner is home:
-        return True
-    if entity in seen:
-        return False
-    seen.add(entity)
-    for decl in entity.decl.members:
-        child = _child_block(world, entity, decl) if decl.kind == "sub" else None
-        if child is not None and _contains(world, child, home, seen):
-            return True
-    return False
-
-
-def _child_block(world: World, entity: BlockEntity, decl: tree.Member) -> BlockEntity | None:
-    node = decl.type
-    while isinstance(node, tree.OptionalTypeExpr | tree.ArrayTypeExpr):
-        node = node.inner if isinstance(node, tree.OptionalTypeExpr) else node.item
-    if not isinstance(node, tree.NamedType):
-        return None
-    with world.reporter:
-        found = Resolver(world, entity.module, entity.inner, []).path(node.path)
-    return found if isinstance(found, BlockEntity) else None
 
 
 def _prove_where(

@@ -377,6 +377,8 @@ def _construct(ctx: Context, node: tree.Call, entity: StructEntity) -> Operand:
     """`Name(field = value, ...)`."""
     name = entity.decl.name.text
     info = struct_info(ctx.resolver(), entity)
+    if info is None:
+        return BROKEN
     params = tuple(
         SigParam(field, type_, None, entity.decl.name.span) for field, type_ in info.fields
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from linnet.diagnostics import Diagnostic, Span
 from linnet.elaborate.blocks import block_info
+from linnet.elaborate.cycles import cycles, short
 from linnet.elaborate.declare import declare_module
 from linnet.elaborate.entities import (
     AliasEntity,
@@ -17,7 +18,7 @@ from linnet.elaborate.entities import (
     StructEntity,
 )
 from linnet.elaborate.functions import Checked, check_function
-from linnet.elaborate.generics import declare_generics, struct_info
+from linnet.elaborate.generics import alias_info, struct_info
 from linnet.elaborate.lints import lint_imports, lint_locals, lint_members
 from linnet.elaborate.naming import prelude_scope
 from linnet.elaborate.reporter import Reporter
@@ -44,6 +45,7 @@ def check(graph: ModuleGraph) -> Program:
         for entity in entities
         if isinstance(entity, FunctionEntity)
     }
+    _report_containment(world)
     recursive = _report_recursion(world, checked)
     functions = {name: _mark_broken(item.function, recursive) for name, item in checked.items()}
     if not world.reporter.errors and not graph.diagnostics:
@@ -75,52 +77,40 @@ def _check_heads(world: World, entities: list[Entity]) -> None:
             case StructEntity():
                 struct_info(Resolver(world, entity.module, entity.scope, []), entity)
             case AliasEntity():
-                resolver = Resolver(world, entity.module, Scope(entity.scope), [])
-                declare_generics(resolver, entity.decl.generics)
-                world.resolving.add(entity)
-                resolver.type(entity.decl.type)
-                world.resolving.discard(entity)
+                alias_info(Resolver(world, entity.module, entity.scope, []), entity)
             case _:
                 pass
 
 
 def _report_recursion(world: World, checked: Mapping[str, Checked]) -> set[str]:
-    """Reports every function that reaches itself (E2119), once a cycle; gives their names."""
-    done: set[str] = set()
+    """Reports functions that reach themselves (E2119), once a cycle; gives their names."""
+    calls = {name: item.callees for name, item in checked.items()}
     recursive: set[str] = set()
-    for start in checked:
-        if start in done:
-            continue
-        # Depth first with an explicit stack: call chains may be long.
-        path: list[str] = [start]
-        pending: list[Iterator[tuple[str, Span]]] = [iter(checked[start].callees.items())]
-        while pending:
-            step = next(pending[-1], None)
-            if step is None:
-                pending.pop()
-                done.add(path.pop())
-                continue
-            callee, span = step
-            if callee in path:
-                cycle = path[path.index(callee) :]
-                recursive.update(cycle)
-                _recursion_error(world, cycle, span)
-            elif callee in checked and callee not in done:
-                path.append(callee)
-                pending.append(iter(checked[callee].callees.items()))
+    for cycle, span in cycles(calls):
+        recursive.update(cycle)
+        alone = f"`{short(cycle[0])}` calls itself"
+        message = alone if len(cycle) == 1 else "these functions call each other"
+        _cycle_error(world, message, cycle, span, "recursion is not part of the language")
     return recursive
 
 
-def _recursion_error(world: World, cycle: list[str], span: Span) -> None:
-    names = [name.rpartition("::")[2] for name in (*cycle, cycle[0])]
+def _report_containment(world: World) -> None:
+    """Reports blocks that contain themselves (E2119)."""
+    contains: dict[str, dict[str, Span]] = {}
+    for info in world.blocks.values():
+        children = contains.setdefault(info.block.name, {})
+        for sub in info.block.subs.values():
+            if sub.span is not None:
+                children.setdefault(sub.block, sub.span)
+    for cycle, span in cycles(contains):
+        message = f"block `{short(cycle[0])}` contains itself"
+        _cycle_error(world, message, cycle, span, "a block must end in ones without children")
+
+
+def _cycle_error(world: World, message: str, cycle: list[str], span: Span, why: str) -> None:
+    names = [short(name) for name in (*cycle, cycle[0])]
     shown = names if len(names) <= 6 else [*names[:3], "...", *names[-2:]]
-    world.reporter.report(
-        "E2119",
-        f"`{names[0]}` calls itself" if len(cycle) == 1 else "these functions call each other",
-        span,
-        notes=[" -> ".join(shown)],
-        help="recursion is not part of the language: use a loop",
-    )
+    world.reporter.report("E2119", message, span, notes=[" -> ".join(shown), why])
 
 
 def _mark_broken(function: Function, recursive: set[str]) -> Function:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from linnet.dims import Facts, Relation, fresh_symbol
 from linnet.elaborate.entities import (
+    AliasEntity,
     BrokenEntity,
     DimEntity,
     DTypeEntity,
@@ -14,10 +15,17 @@ from linnet.elaborate.entities import (
 )
 from linnet.elaborate.naming import declare
 from linnet.elaborate.resolve import Resolver
-from linnet.elaborate.world import StructInfo, WhereRelation
+from linnet.elaborate.world import AliasInfo, StructInfo, WhereRelation
 from linnet.ir import Generic, GenericVar
 from linnet.syntax import tree
-from linnet.types import KIND_DTYPES, GenericArg, Type, fresh_dtype_var, fresh_pack
+from linnet.types import (
+    KIND_DTYPES,
+    ErrorType,
+    GenericArg,
+    Type,
+    fresh_dtype_var,
+    fresh_pack,
+)
 
 
 def declare_generics(resolver: Resolver, generics: tuple[tree.Generic, ...]) -> tuple[Generic, ...]:
@@ -83,13 +91,30 @@ def where_relations(
     return tuple(relations)
 
 
-def struct_info(resolver: Resolver, entity: StructEntity) -> StructInfo:
-    """A struct's head and fields, resolved once."""
+def alias_info(resolver: Resolver, entity: AliasEntity) -> AliasInfo | None:
+    """An alias's head and the type it names, resolved once; None when it has an error."""
+    world = resolver.world
+    if entity in world.aliases:
+        return world.aliases[entity]
+    if not resolver.enter(entity, "type"):
+        return None
+    inner = Resolver(world, entity.module, Scope(entity.scope), [])
+    generics = declare_generics(inner, entity.decl.generics)
+    type_ = inner.type(entity.decl.type)
+    world.resolving.discard(entity)
+    world.discharge(inner.obligations, Facts())
+    info = None if isinstance(type_, ErrorType) else AliasInfo(generics, type_)
+    return world.aliases.setdefault(entity, info)
+
+
+def struct_info(resolver: Resolver, entity: StructEntity) -> StructInfo | None:
+    """A struct's head and fields, resolved once; None while they are being resolved."""
     world = resolver.world
     known = world.structs.get(entity)
     if known is not None:
         return known
-    world.resolving.add(entity)
+    if not resolver.enter(entity, "struct"):
+        return None
     inner = Resolver(world, entity.module, Scope(entity.scope), [])
     errors = world.reporter.errors
     generics = declare_generics(inner, entity.decl.generics)

@@ -51,7 +51,9 @@ from linnet.types import (
 )
 
 # Types grow by naming others twice; past this many parts nobody can use one.
-MAX_TYPE_PARTS = 4096
+MAX_TYPE_PARTS = 1024
+# Declarations that need each other, each above the one it needs; longer chains are a mistake.
+MAX_CHAIN = 40
 MAX_RANK = 64
 
 
@@ -220,11 +222,8 @@ class Resolver:
         known = self.world.consts.get(entity)
         if known is not None:
             return known
-        if entity in self.world.resolving:
-            name = entity.decl.name
-            self.report("E2122", f"const `{name.text}` is defined by itself", name.span)
+        if not self.enter(entity, "const"):
             return None, None
-        self.world.resolving.add(entity)
         inner = Resolver(self.world, entity.module, entity.scope, self.obligations)
         result = inner._const(entity.decl)
         self.world.resolving.discard(entity)
@@ -282,6 +281,31 @@ class Resolver:
             case _:
                 assert_never(node)
 
+    def enter(self, entity: ConstEntity | AliasEntity | StructEntity, what: str) -> bool:
+        """Marks a declaration as being resolved; reports E2122 when it already is."""
+        name = entity.decl.name
+        if entity in self.world.resolving:
+            self.report("E2122", f"{what} `{name.text}` is defined by itself", name.span)
+            return False
+        if len(self.world.resolving) >= MAX_CHAIN:
+            self.report(
+                "E2122",
+                f"{what} `{name.text}` stands behind more than {MAX_CHAIN} declarations that "
+                "need one another",
+                name.span,
+                help="declare what others need above them",
+            )
+            return False
+        self.world.resolving.add(entity)
+        return True
+
+    def count_parts(self, type_: Type, span: Span) -> bool:
+        """Whether there is room for the parts of `type_`; reports E2101 when not."""
+        self._parts += type_parts(type_)
+        if self._parts > MAX_TYPE_PARTS:
+            self.report("E2101", "this type is too large", span)
+        return self._parts <= MAX_TYPE_PARTS
+
     def dtype(self, node: tree.Type) -> AnyDType | None:
         """A dtype or a generic that stands for one; None after reporting."""
         type_ = self.type(node)
@@ -315,37 +339,26 @@ class Resolver:
             self.report("E2111", f"`{node.path}` takes no generic arguments", node.span)
 
     def _alias(self, entity: AliasEntity, node: tree.NamedType) -> Type:
-        if entity in self.world.resolving:
-            name = entity.decl.name
-            self.report("E2122", f"type `{name.text}` is defined by itself", name.span)
-            return ERROR
-        from linnet.elaborate.generics import declare_generics
+        from linnet.elaborate.generics import alias_info
 
-        inner_scope = Scope(entity.scope)
-        inner = Resolver(self.world, entity.module, inner_scope, self.obligations)
-        inner._parts = self._parts
-        generics = declare_generics(inner, entity.decl.generics)
-        args = self.generic_args(str(node.path), generics, node.generics, node.span)
-        if args is None:
+        info = alias_info(self, entity)
+        if info is None:
             return ERROR
-        self.world.resolving.add(entity)
-        body = inner.type(entity.decl.type)
-        self.world.resolving.discard(entity)
-        self._parts = inner._parts
-        return bind(generics, args).type(body)
+        args = self.generic_args(str(node.path), info.generics, node.generics, node.span)
+        if args is None or not self.count_parts(info.type, node.span):
+            return ERROR
+        return bind(info.generics, args).type(info.type)
 
     def _struct(self, entity: StructEntity, node: tree.NamedType) -> Type:
         from linnet.elaborate.generics import struct_info
 
-        if entity in self.world.resolving:
-            name = entity.decl.name
-            self.report("E2122", f"struct `{name.text}` contains itself", name.span)
-            return ERROR
         info = struct_info(self, entity)
-        args = self.generic_args(str(node.path), info.generics, node.generics, node.span)
-        if info.broken or args is None:
+        if info is None or info.broken:
             return ERROR
-        self._parts += sum(type_parts(type_) for _, type_ in info.fields)
+        args = self.generic_args(str(node.path), info.generics, node.generics, node.span)
+        fields = TupleType(tuple(type_ for _, type_ in info.fields))
+        if args is None or not self.count_parts(fields, node.span):
+            return ERROR
         return struct_type(entity, info.generics, info.fields, args)
 
     # --- generic arguments ---------------------------------------------------------------------

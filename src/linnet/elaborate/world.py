@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from linnet.diagnostics import Span
 from linnet.dims import Dim, DimError, Facts, Relation, Verdict
 from linnet.elaborate.entities import (
+    AliasEntity,
     BlockEntity,
     ConstEntity,
     Entity,
@@ -60,6 +61,14 @@ class Signature:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class AliasInfo:
+    """An alias's generics and the type it names in terms of them."""
+
+    generics: tuple[Generic, ...]
+    type: Type
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class StructInfo:
     """A struct's generics and its field types in terms of them."""
 
@@ -97,6 +106,7 @@ class World:
     consts: dict[ConstEntity, tuple[Number | bool | None, Type | None]] = field(
         default_factory=dict
     )
+    aliases: dict[AliasEntity, AliasInfo | None] = field(default_factory=dict)
     structs: dict[StructEntity, StructInfo] = field(default_factory=dict)
     blocks: dict[BlockEntity, BlockInfo] = field(default_factory=dict)
     block_names: dict[str, BlockEntity] = field(default_factory=dict)

@@ -41,7 +41,7 @@ def generate(
     prompt: Sequence[int],
     max_new_tokens: int,
     end_tokens: frozenset[int] = frozenset(),
-    sampling: Sampling = Sampling(),  # noqa: B008 (frozen)
+    sampling: Sampling = Sampling(),
 ) -> Iterator[int]:
     """The answer's tokens as they are made; an end token ends it and is not given out.
 

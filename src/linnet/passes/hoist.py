@@ -23,8 +23,9 @@ from types import MappingProxyType
 from typing import Any
 
 from linnet.diagnostics import InternalError
-from linnet.ir import Function, Op, Param, Ref, Region, SubVar, Value
+from linnet.ir import Function, Grad, Op, Param, Ref, Region, SubVar, Value
 from linnet.ir.walk import free_of_op
+from linnet.passes.calls import retarget_region
 from linnet.passes.module import Module
 from linnet.passes.placing import Traits, is_loop, is_trivial, may_be_empty
 from linnet.passes.unbind import unbind
@@ -80,6 +81,10 @@ class _Hoister:
             if key not in self.done:
                 self.done[key] = _Mover(self, function, invariant, total_only).run()
         return self.done[key]
+
+    def whole(self, name: str) -> str:
+        """The function with only its own loops cleared."""
+        return self.split(name, None, False).rest
 
     def add(self, function: Function, suffix: str = "") -> str:
         """Keeps a new version, or part, of the module's `function`; gives its name."""
@@ -156,8 +161,16 @@ class _Mover:
         params += _extra_params(self.extras, {p.name for p in params})
         values = tuple(p.value for p in params)
         body = Region(values if function.body.params else (), tuple(self.lists[1]), results)
-        rest = self.owner.add(replace(function, params=tuple(params), body=body))
+        rest = self.owner.add(
+            replace(function, params=tuple(params), body=body, grad=self.gradient())
+        )
         return Split(rest, once, used, tuple(value for value, _ in self.extras))
+
+    def gradient(self) -> Grad | None:
+        grad = self.function.grad
+        if grad is None:
+            return None
+        return replace(grad, body=retarget_region(grad.body, self.owner.whole))
 
     def make_once(self) -> tuple[str | None, tuple[int, ...]]:
         if not self.extras:
@@ -346,8 +359,7 @@ class _Copier:
     def attrs(self, op: Op) -> Mapping[str, Any]:
         if op.kind != "call":
             return op.attrs
-        split = self.owner.split(op.attrs["callee"], None, False)
-        return MappingProxyType({**op.attrs, "callee": split.rest})
+        return MappingProxyType({**op.attrs, "callee": self.owner.whole(op.attrs["callee"])})
 
     def region(self, region: Region) -> Region:
         params = tuple(map(self.define, region.params))

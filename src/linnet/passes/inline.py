@@ -1,8 +1,8 @@
 """inline: small pure helpers become part of their callers.
 
 Needs specialised functions. Guarantees that what stays is called: an op (a backend may have its own
-code for it), an entry, a method (generated source keeps one function for each), anything with state
-or control flow, and whatever is longer than `LONGEST`.
+code for it), an entry, a method (generated source keeps one function for each), anything with
+control flow, and whatever is longer than `LONGEST`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _is_small(function: Function) -> bool:
     if function.kind != "fn" or function.block is not None:
         return False
     ops = function.body.ops
-    if any(op.regions or op.kind == "call" for op in ops):
+    if any(op.regions for op in ops):
         return False
     return sum(op.kind not in _FREE for op in ops) <= LONGEST
 

@@ -58,7 +58,7 @@ def lower(
     entries themselves a value (without one a Dim stays symbolic); with `trainable` nothing that
     depends on parameters is prepared ahead.
     """
-    module = specialise(binding, entries, present, sizes)
+    module = specialise(binding, entries, present, sizes, gradients=trainable)
 
     def step(name: str, run: Callable[[Module], Module]) -> None:
         nonlocal module

@@ -7,12 +7,10 @@ of the model.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from types import MappingProxyType
 
-from linnet.ir import Function, Op, Region
 from linnet.ir.walk import callees
+from linnet.passes.calls import retarget
 from linnet.passes.module import Module
 
 
@@ -27,7 +25,11 @@ def rename(module: Module) -> Module:
             final = f"{base}_{count}"
         taken.add(final)
         names[name] = final
-    functions = {names[n]: _renamed(f, names) for n, f in module.functions.items() if n in names}
+    functions = {
+        names[n]: replace(retarget(f, names.__getitem__), name=names[n])
+        for n, f in module.functions.items()
+        if n in names
+    }
     return Module(
         functions,
         {entry: names[n] for entry, n in module.entries.items()},
@@ -46,19 +48,3 @@ def _from_entries_down(module: Module) -> list[str]:
             found[name] = None
             stack.extend(reversed(callees(module.functions[name])))
     return list(found)
-
-
-def _renamed(function: Function, names: Mapping[str, str]) -> Function:
-    def region(old: Region) -> Region:
-        return Region(old.params, tuple(map(op, old.ops)), old.results)
-
-    def op(old: Op) -> Op:
-        if old.kind == "call":
-            callee = names[old.attrs["callee"]]
-            return replace(old, attrs=MappingProxyType({**old.attrs, "callee": callee}))
-        return replace(old, regions=tuple(map(region, old.regions))) if old.regions else old
-
-    grad = function.grad
-    if grad is not None:
-        grad = replace(grad, body=region(grad.body))
-    return replace(function, name=names[function.name], body=region(function.body), grad=grad)

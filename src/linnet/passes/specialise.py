@@ -45,10 +45,15 @@ def specialise(
     entries: Sequence[str],
     present: frozenset[str] | None = None,
     sizes: Mapping[str, GenericArg] | None = None,
+    *,
+    gradients: bool = False,
 ) -> Module:
-    """The functions that `entries` need; `sizes` binds generics of the entries themselves."""
+    """The functions that `entries` need; `sizes` binds generics of the entries themselves.
+
+    Without `gradients` the ops' `grad` clauses are left out.
+    """
     available = binding.program.entries(binding.block)
-    made = _Specialiser(binding.program)
+    made = _Specialiser(binding.program, gradients)
     node = root_node(binding, present)
     names: dict[str, str] = {}
     for entry in entries:
@@ -64,6 +69,7 @@ class _Specialiser:
     """The functions made so far. Recursion cannot occur: checked programs have none."""
 
     program: Program
+    gradients: bool
     functions: dict[str, Function] = field(default_factory=dict)
     origins: dict[str, str] = field(default_factory=dict)
     bases: dict[str, str] = field(default_factory=dict)
@@ -190,7 +196,7 @@ class _FunctionWork:
             for p, value in zip(source.params, kept, strict=True)
             if value is not None
         )
-        grad = source.grad
+        grad = source.grad if self.owner.gradients else None
         if grad is not None:
             knowns = self.knowns + _unknown(len(grad.params) - len(values))
             grad_body, grad_kept = self._body(grad.params, knowns, grad.body)

@@ -6,7 +6,7 @@ from linnet.syntax import tree
 from linnet.syntax.dump import dump_tree, same_tree
 from linnet.syntax.formatter import format_module
 from linnet.syntax.lexer import tokens
-from linnet.syntax.parse_items import parse_module
+from linnet.syntax.parser import parse_module
 from linnet.syntax.tokens import Comment, Token
 
 __all__ = [

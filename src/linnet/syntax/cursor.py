@@ -284,7 +284,7 @@ class Cursor:
         kinds = self.kinds
         pos = max(self.pos, first + 1)
         self.abandoned = False
-        braces = others = 0
+        braces, others = self.open_braces(first), 0
         while True:
             kind = kinds[pos]
             if kind == "{":
@@ -300,9 +300,8 @@ class Cursor:
             elif kind in _STOPS:
                 if braces == 0 or kind not in STATEMENT_STARTS:
                     break
-            elif kind == "name" and kinds[pos + 1] == "=" and braces == others == 0:
-                if self.begins_line(pos):
-                    break
+            elif braces == others == 0 and kind == "name" and self.begins_assignment(pos):
+                break
             pos += 1
         self.settle(pos)
 
@@ -311,7 +310,7 @@ class Cursor:
         kinds = self.kinds
         pos = max(self.pos, first + 1)
         self.abandoned = False
-        braces = 0
+        braces = self.open_braces(first)
         while kinds[pos] != "eof":
             kind = kinds[pos]
             if kind == "{":
@@ -325,6 +324,16 @@ class Cursor:
             pos += 1
         self.settle(pos)
 
+    def open_braces(self, first: int) -> int:
+        """How many braces are open at the current token since token `first`."""
+        count = 0
+        for kind in self.kinds[first : self.pos]:
+            if kind == "{":
+                count += 1
+            elif kind == "}":
+                count = max(0, count - 1)
+        return count
+
     def settle(self, pos: int) -> None:
         """Go on at `pos` after a mistake; one that swallowed the rest of the file makes what is
         missing there no mistake of its own."""
@@ -337,8 +346,8 @@ class Cursor:
         self.report(f"blocks and bodies are nested more than {MAX_BODIES} deep", opening)
         self.settle(min(ends.get(opening, len(self.kinds)) + 1, len(self.kinds) - EOFS))
 
-    def begins_line(self, at: int) -> bool:
-        """Whether a token is the first on its line: a hint for recovery only."""
-        return at == 0 or "\n" in self.file.text[self.ends[at - 1] : self.starts[at]]
-
-
+    def begins_assignment(self, at: int) -> bool:
+        """Whether a name is the first thing on its line, with `=` after it: for recovery only."""
+        if self.kinds[at + 1] != "=" or at == 0:
+            return False
+        return "\n" in self.file.text[self.ends[at - 1] : self.starts[at]]

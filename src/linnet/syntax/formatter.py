@@ -6,7 +6,7 @@ from linnet.diagnostics.diagnostic import Diagnostic
 from linnet.diagnostics.span import SourceFile
 from linnet.syntax.layout import Writer
 from linnet.syntax.lexer import build_tokens, lex
-from linnet.syntax.parse_items import parse_tokens
+from linnet.syntax.parser import parse_tokens
 from linnet.syntax.shape_items import ModuleShaper
 
 

@@ -27,9 +27,7 @@ _SPACE = r" \t\r\n\f\v"
 _MASTER = re.compile(
     rf"[{_SPACE}]*(?:"
     r"([A-Za-z_][A-Za-z0-9_]*)"
-    r"|(/(?![/*])|"
-    + "|".join(re.escape(mark) for mark in PUNCTUATION if mark != "/")
-    + r")"
+    r"|(/(?![/*])|" + "|".join(re.escape(mark) for mark in PUNCTUATION if mark != "/") + r")"
     r"|([0-9][0-9_]*(?:\.[0-9][0-9_]*)?(?:[eE][+-]?[0-9][0-9_]*)?[A-Za-z0-9_]*)"
     r"|(//[^\n]*)"
     r"|(/\*)"
@@ -127,7 +125,7 @@ class _Lexer:
                 f"`{text[first:last]}` is not an escape",
                 start + first,
                 start + last,
-                help=r'the escapes are \n \t \r \0 \\ \" \xNN \u{NNNN}',
+                help=r"the escapes are \n \t \r \0 \\ \" \xNN \u{NNNN}",
             )
         self.out.literals[len(self.out.kinds)] = value
         return "string"

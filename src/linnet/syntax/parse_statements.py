@@ -99,8 +99,6 @@ class StatementParser(ExpressionParser):
             self.report(message, self.pos, help="move it out of the function")
         elif kind == "reserved":
             self.reserved_syntax()
-        elif kind == ";":
-            self.report(f"expected a statement, found {self.found()}", self.pos, help=self.hint())
         elif kind == "name" and following in "+-*/%" and self.kinds[self.pos + 2] == "=":
             name, op = self.texts[self.pos], following
             message = f"there is no `{op}=`"
@@ -113,7 +111,7 @@ class StatementParser(ExpressionParser):
             message = f"expected a statement, found {self.found()}"
             help = "there are no expression statements: give the value a name with `let`"
             begins = kind in ("name", "(", "[", "if", "match", "int", "float", "some", "none")
-            self.report(message, self.pos, help=help if begins else None)
+            self.report(message, self.pos, help=help if begins else self.hint())
 
     def value(self, first: int) -> Expr:
         """The value that ends the statement begun at token `first`."""

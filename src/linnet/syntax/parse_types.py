@@ -120,7 +120,8 @@ class TypeParser(Cursor):
                 break
         self.height = height
         if self.kinds[self.pos] == "]":
-            raise self.unexpected("`;` and a dtype", help="a tensor type is `Tensor[dimensions; dtype]`")
+            help = "a tensor type is `Tensor[dimensions; dtype]`"
+            raise self.unexpected("`;` and a dtype", help=help)
         return dims
 
     def item_or_pack(self) -> Expr:

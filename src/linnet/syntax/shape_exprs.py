@@ -35,8 +35,8 @@ from linnet.syntax.tree import (
     NamedType,
     NameExpr,
     NamePattern,
-    NonePattern,
     NoneExpr,
+    NonePattern,
     OptionalTypeExpr,
     PackExpr,
     Pattern,
@@ -278,6 +278,12 @@ class ExprShaper(Shaper):
                 return self.take()
             case _:
                 assert_never(node)
+
+    def annotation(self, node: Type | None) -> list[Piece]:
+        """`: type`, when it is there."""
+        if node is None:
+            return []
+        return [self.take(), Text(" "), self.type_(node)]
 
     def mixed(self, nodes: tuple[Expr | Type, ...], separators: str) -> Piece:
         """The brackets of a tensor or array type."""

@@ -2,8 +2,9 @@
 
 The contract in one place, for a backend that loads a model:
 
-    manifest = Manifest(params=(ParamSpec("layers.0.mlp.up.weight", (96, 64), "bf16"), ...),
-                        arrays={"layers": 2})          # lengths of the bound sub arrays
+    manifest = manifest_of(bind(program, "Model", generics))
+    # or Manifest(params=(ParamSpec("layers.0.mlp.up.weight", (96, 64), "bf16"), ...),
+    #             arrays={"layers": 2})                # lengths of the bound sub arrays
     with open_weights(source) as weights:              # file, folder, .gguf or a mapping
         bindings = read_bindings(path_or_mapping)      # or None: the path is the tensor's name
         plan = plan_load(manifest, weights, bindings, cast_dtype=False)   # raises WeightError
@@ -24,6 +25,7 @@ The contract in one place, for a backend that loads a model:
 from __future__ import annotations
 
 from linnet.weights.bindings import Bindings, read_bindings
+from linnet.weights.bound import manifest_of
 from linnet.weights.errors import WEIGHT_CODES, WeightError
 from linnet.weights.manifest import Manifest, ParamSpec, StateSpec
 from linnet.weights.open import open_weights
@@ -41,6 +43,7 @@ __all__ = [
     "TensorInfo",
     "WeightError",
     "WeightSource",
+    "manifest_of",
     "open_weights",
     "plan_load",
     "read_bindings",

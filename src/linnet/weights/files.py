@@ -35,7 +35,7 @@ class FileAt:
 
     def fill(self, offset: int, out: np.ndarray[Any, Any]) -> None:
         """Fill a flat uint8 array from `offset`."""
-        view = memoryview(out)
+        view = memoryview(out.data)
         done = 0
         with self._lock:
             self._file.seek(offset)

@@ -1,8 +1,8 @@
 """GGUF tensor names and rows back to those of the Hugging Face checkpoint they came from.
 
 GGUF files of the `llama` architecture hold the query and key projections with each head's rows
-interleaved (for a rotary embedding that turns neighbours); checkpoints hold the two halves one after
-the other. The Qwen architectures keep the checkpoint's order.
+interleaved (for a rotary embedding that turns neighbours); checkpoints hold the two halves one
+after the other. The Qwen architectures keep the checkpoint's order.
 """
 
 from __future__ import annotations

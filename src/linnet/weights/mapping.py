@@ -18,11 +18,11 @@ class MappingSource(WeightSource):
     label = "the weights mapping"
 
     def __init__(self, arrays: Mapping[str, Any]) -> None:
-        self._arrays = dict(arrays)
+        self._arrays = {str(name): value for name, value in arrays.items()}
         self._infos: dict[str, TensorInfo] = {}
         problems = []
         for name, value in self._arrays.items():
-            info = _info(value) if isinstance(name, str) else None
+            info = _info(value)
             if info is None:
                 what = f"the value of {quoted(str(name))} is a {type(value).__name__}, no array"
                 problems.append(problem("E5013", what, help="give NumPy arrays or torch tensors"))

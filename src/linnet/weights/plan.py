@@ -111,7 +111,7 @@ class _Planner:
         return self.bound.get(param.path) in self.names
 
     def _present_subs(self) -> set[str]:
-        """Optional subs the checkpoint has: any tensor of theirs, or of a sub inside them, found."""
+        """Optional subs of which, or of a sub inside which, the checkpoint has any tensor."""
         present = set()
         within = {p.within for p in self.manifest.params if p.within}
         for param in self.manifest.params:

@@ -26,8 +26,8 @@ _REST = r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 class PreTokenizer:
     """How text is cut before byte-pair merges, by the name GGUF files give it.
 
-    `pattern` splits (empty: GPT-2's own rule), `digits` cuts every digit off first, `nfc` normalises,
-    `whole_words` takes a piece that is itself a token without merging, `begins` says whether a
+    `pattern` splits (empty: GPT-2's own rule), `digits` cuts every digit off first, `nfc`
+    normalises, `whole_words` takes a piece that is itself a token without merging, `begins` says whether a
     begin-of-text token is added where the file is silent.
     """
 

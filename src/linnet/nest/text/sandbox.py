@@ -97,23 +97,23 @@ def _steps(limit: int) -> Iterator[None]:
 class _Generator(CodeGenerator):
     """Python for a template, with `~` and every list, tuple and table it writes measured."""
 
-    def visit_Concat(self, node: nodes.Concat, frame: Frame) -> None:
+    def visit_Concat(self, node: nodes.Concat, frame: Frame) -> None:  # noqa: N802 (the name Jinja looks up)
         self.write("environment.measured_join((")
         for part in node.nodes:
             self.visit(part, frame)
             self.write(", ")
         self.write("))")
 
-    def visit_List(self, node: nodes.List, frame: Frame) -> None:
+    def visit_List(self, node: nodes.List, frame: Frame) -> None:  # noqa: N802 (the name Jinja looks up)
         self._bounded(super().visit_List, node, frame)
 
-    def visit_Tuple(self, node: nodes.Tuple, frame: Frame) -> None:
+    def visit_Tuple(self, node: nodes.Tuple, frame: Frame) -> None:  # noqa: N802 (the name Jinja looks up)
         if node.ctx == "load":
             self._bounded(super().visit_Tuple, node, frame)
         else:
             super().visit_Tuple(node, frame)
 
-    def visit_Dict(self, node: nodes.Dict, frame: Frame) -> None:
+    def visit_Dict(self, node: nodes.Dict, frame: Frame) -> None:  # noqa: N802 (the name Jinja looks up)
         self._bounded(super().visit_Dict, node, frame)
 
     def _bounded(self, visit: Callable[[Any, Frame], None], node: nodes.Node, frame: Frame) -> None:

@@ -1,4 +1,4 @@
-"""A model's way with text: tokenizer, end tokens and chat template, whatever file they came from."""
+"""A model's way with text: tokenizer, end tokens and chat template, from any file."""
 
 from __future__ import annotations
 
@@ -52,7 +52,9 @@ class TextModel:
 
     def _ids(self, text: str) -> list[int]:
         if len(text) > PROMPT_LIMIT:
-            fail("E5026", f"the prompt has {len(text)} characters, past the limit of {PROMPT_LIMIT}")
+            fail(
+                "E5026", f"the prompt has {len(text)} characters, past the limit of {PROMPT_LIMIT}"
+            )
         try:
             text.encode("utf-8")
         except UnicodeEncodeError:

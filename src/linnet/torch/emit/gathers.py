@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from linnet.ir import Op
 from linnet.torch.emit.dtypes import dtype_of, tensor
-from linnet.torch.emit.elementwise import as_tensor, tensor_cast
+from linnet.torch.emit.elementwise import tensor_cast
 from linnet.torch.emit.expr import ATOM, Expr, joined
 from linnet.torch.emit.writer import Writer
 from linnet.types import DType
@@ -100,23 +100,27 @@ def _general(
         return _permuted(x, runs)
     lead = sorted(over)  # the axes that advanced indexing makes, moved to the front
     names = joined((x, *indices))
-    parts = []
+    parts: list[str] = []
+    shape: list[int | None] = []  # what is left of each axis: a free one, or None for indices
     for kind, k in source:
         if kind == "axis" and k not in over:
             parts.append(":")
+            shape.append(k)
         elif kind == "axis":
             size = w.size(result.dims[k])
             names = names | size.names
             parts.append(_lined(f"torch.arange({size.text}, device=device)", (k,), lead))
-        elif indices[k].host:
-            parts.append(as_tensor(w, indices[k], DType.I64).text if not over else indices[k].text)
+            shape.append(None)
+        elif indices[k].host:  # PyTorch takes numbers out first, before it looks at tensors
+            parts.append(indices[k].text)
         else:
             parts.append(_lined(indices[k].at(ATOM), index_axes[k], lead))
-    places = [i for i, part in enumerate(parts) if part != ":"]
-    together = places == list(range(places[0], places[-1] + 1))
-    free = [r for kind, r in source if kind == "axis" and r not in over]
-    before = sum(1 for kind, r in source[: places[0]] if kind == "axis")
-    order = [*free[:before], *lead, *free[before:]] if together else [*lead, *free]
+            shape.append(None)
+    free = [axis for axis in shape if axis is not None]
+    places = [i for i, axis in enumerate(shape) if axis is None]
+    first = places[0] if places else 0
+    together = places == list(range(first, first + len(places)))
+    order = [*free[:first], *lead, *free[first:]] if together else [*lead, *free]
     made = Expr(f"{x.at(ATOM)}[{', '.join(parts)}]", rank=len(order), names=names)
     return _permuted(made, order)
 

@@ -61,6 +61,7 @@ class Generated:
     calls: Mapping[str, Callee]
     loop_callees: frozenset[str]
     prepared: bool
+    structs: Mapping[str, str]
 
 
 class ModuleWriter:
@@ -82,7 +83,7 @@ class ModuleWriter:
         self.loop_callees: set[str] = set()
         self.types: list[str] = []
         self._helpers: dict[str, None] = {}
-        self._structs: dict[StructType, tuple[str, dict[str, str]]] = {}
+        self._structs: dict[str, tuple[str, dict[str, str]]] = {}  # by the declaration's path
         self._enums: dict[EnumType, tuple[str, list[str]]] = {}
         self._regions = 0
         self._uses_prepared = False
@@ -172,20 +173,20 @@ class ModuleWriter:
     # --- types ----------------------------------------------------------------------------------
 
     def struct(self, type_: StructType) -> str:
-        if type_ not in self._structs:
+        if type_.path not in self._structs:
             name = self.names.fresh(type_.name)
             fields: dict[str, str] = {}
             for inner, _ in type_.fields:
                 fields[inner] = field(inner, fields.values())
-            self._structs[type_] = name, fields
+            self._structs[type_.path] = name, fields
             self.types += [f"class {name}(NamedTuple):"]
             self.types += [f"    {safe}: object" for safe in fields.values()] or ["    pass"]
             self.types += ["", ""]
-        return self._structs[type_][0]
+        return self._structs[type_.path][0]
 
     def struct_field(self, type_: StructType, name: str) -> str:
         self.struct(type_)
-        return self._structs[type_][1][name]
+        return self._structs[type_.path][1][name]
 
     def enum_case(self, type_: EnumType, case: int) -> str:
         if type_ not in self._enums:
@@ -210,7 +211,10 @@ class ModuleWriter:
             body += ["", "", *self._function(callee)]
         text = "\n".join([*self._header(), *self.types, *self._kernel_lines(), *body]) + "\n"
         calls = {entry: self.callees[key] for entry, key in self.entries.items()}
-        return Generated(text, calls, frozenset(self.loop_callees), self._uses_prepared)
+        structs = {path: name for path, (name, _) in self._structs.items()}
+        return Generated(
+            text, calls, frozenset(self.loop_callees), self._uses_prepared, structs
+        )
 
     def _function(self, callee: Callee) -> list[str]:
         lines = write_function(self, callee)

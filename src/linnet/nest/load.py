@@ -1,0 +1,99 @@
+"""`nest.load`: a card's source, generics, weights and bindings through a backend."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from linnet.nest.card import Card
+from linnet.nest.errors import fail, quoted
+from linnet.nest.fetch import fetch_weights
+from linnet.nest.find import find_card
+from linnet.nest.progress import Progress
+
+BACKENDS: dict[str, tuple[str, str]] = {"torch": ("linnet.torch", "load")}
+"""Each backend's module and loader."""
+
+
+def load(
+    card: str | Path | Card,
+    backend: str = "torch",
+    *,
+    generics: Mapping[str, int | str] | None = None,
+    weights: Any = None,
+    bindings: Any = None,
+    entry: str | None = None,
+    root: str | None = None,
+    cache_dir: str | Path | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Any:
+    """A card's model, ready to call.
+
+    `card` is an installed card's name, a folder (with a separator) or a Hub repository. `generics`
+    override the card's one by one; `weights` and `bindings` replace the card's; other keywords go
+    to the backend's loader (`numerics=`, `compile=`, `device=`, `cast_dtype=`, ...). Raises
+    `NestError`, `WeightError` or `CompileError`.
+    """
+    loader = find_loader(backend)
+    found = find_card(card, cache_dir, progress)
+    confine(found)
+    if weights is None:
+        weights = one_or_all(fetch_weights(found, cache_dir, progress))
+    return loader(
+        str(found.source_path),
+        generics={**found.generics, **(generics or {})},
+        weights=weights,
+        bindings=bindings if bindings is not None else found.bindings_path,
+        entry=entry or found.source.entry,
+        root=root or found.source.root,
+        **options,
+    )
+
+
+def find_loader(backend: str) -> Any:
+    """A backend's `load`. Raises `NestError` (E5027) for one that isn't there."""
+    if backend not in BACKENDS:
+        known = ", ".join(BACKENDS)
+        fail("E5027", f"there is no backend {quoted(backend)}", notes=(f"backends: {known}",))
+    module, name = BACKENDS[backend]
+    try:
+        return getattr(import_module(module), name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and error.name.startswith("linnet"):
+            raise
+        lacking = quoted(str(error.name))
+        fail(
+            "E5027",
+            f"the backend {quoted(backend)} needs {lacking}, which is not installed",
+            help=f"pip install 'linnet[{backend}]'",
+        )
+
+
+def one_or_all(files: list[Path]) -> Path | list[Path]:
+    """A single weight file, or the list of a model's shards."""
+    return files[0] if len(files) == 1 else files
+
+
+def confine(card: Card) -> None:
+    """Refuse a fetched card whose package depends on folders outside what was fetched."""
+    if not card.fetched:
+        return
+    from linnet.packages import read_package
+
+    home = card.folder.resolve()
+    seen: set[Path] = set()
+    waiting = [home]
+    while waiting:
+        folder = waiting.pop()
+        if folder in seen or not (folder / "linnet.toml").is_file():
+            continue
+        seen.add(folder)
+        package, _ = read_package(folder)  # what is broken in it is the checker's to report
+        for dependency in package.dependencies:
+            if not dependency.path.is_relative_to(home):
+                where = f"its dependency {quoted(dependency.key)} leads out of what was fetched"
+                fail("E5023", f"the card {quoted(card.name)} is refused: {where}")
+            waiting.append(dependency.path)

@@ -1,0 +1,1 @@
+"""What `linnet.passes.bounds` is made of: abstract values, host expressions, the analysis."""

@@ -1,0 +1,12 @@
+"""The PyTorch backend: readable generated source, native kernels, and the module users hold.
+
+    import linnet.torch
+    model = linnet.torch.load("package/src/lib.linnet", generics={"H": 64}, weights="folder")
+    logits = model(tokens)
+"""
+
+from linnet.torch.runtime.errors import InputError, StateError
+from linnet.torch.runtime.load import generate_source, load
+from linnet.torch.runtime.module import Model
+
+__all__ = ["InputError", "Model", "StateError", "generate_source", "load"]

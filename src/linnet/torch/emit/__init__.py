@@ -1,0 +1,1 @@
+"""Specialised IR to readable Python source."""

@@ -1,0 +1,371 @@
+"""The object users hold."""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from linnet.ir import Function
+from linnet.passes import Binding
+from linnet.torch.emit.dtypes import WIDE
+from linnet.torch.runtime.code import EntryCode, Loaded, Settings, execute, generate
+from linnet.torch.runtime.errors import InputError, StateError
+from linnet.torch.runtime.inputs import TORCH, Checked, Reader
+from linnet.torch.runtime.signature import Signature
+from linnet.torch.runtime.tree import Epoch, Node, build_node, find_tensor
+from linnet.types import (
+    DType,
+    DTypeVar,
+    EnumType,
+    GenericArg,
+    OptionalType,
+    PackVar,
+    StructType,
+    TensorType,
+    TupleType,
+    Type,
+)
+
+
+class Shared:
+    """What copies of a model have in common: the program, and the text generated so far."""
+
+    def __init__(
+        self, binding: Binding, present: frozenset[str], settings: Settings, default: str | None
+    ) -> None:
+        self.binding, self.present, self.settings, self.default = binding, present, settings, default
+        program = binding.program
+        self.entries: dict[str, Function] = program.entries(binding.block)
+        self.signatures: dict[str, Signature] = {}
+        self.codes: dict[Any, EntryCode] = {}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Shared:
+        return self
+
+    def signature(self, name: str) -> Signature:
+        if name not in self.signatures:
+            function = self.entries.get(name)
+            if function is None:
+                known = ", ".join(sorted(self.entries)) or "none"
+                raise InputError(f"there is no entry `{name}`; the model's entries: {known}")
+            args = self._block_args()
+            self.signatures[name] = Signature(name, function, args)
+        return self.signatures[name]
+
+    def _block_args(self) -> dict[str, GenericArg]:
+        binding = self.binding
+        if binding.root is None or binding.block is None:
+            return {}
+        declared = binding.program.blocks[binding.block].generics
+        return {g.name: arg for g, arg in zip(declared, binding.root.args, strict=True)}
+
+    def code(
+        self, name: str, device: str, sizes: Mapping[str, GenericArg] | None = None
+    ) -> EntryCode:
+        key = (name, device, _frozen(sizes))
+        if key not in self.codes:
+            settings = Settings(
+                self.settings.numerics, self.settings.compile, self.settings.trainable, device
+            )
+            title = f"{self.binding.block or self.binding.program.root}"
+            self.codes[key] = generate(self.binding, name, settings, self.present, sizes, title)
+        return self.codes[key]
+
+
+def _frozen(sizes: Mapping[str, GenericArg] | None) -> Any:
+    return tuple(sorted((sizes or {}).items(), key=lambda item: item[0]))
+
+
+class Live:
+    """What belongs to one model object alone and is made anew in a copy."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.node: Node | None = None
+        self.epoch_seen = -1
+        self.loaded: dict[Any, Loaded] = {}
+        self.pinned: frozenset[int] | None = None
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Live:
+        return Live()
+
+    def __reduce__(self) -> Any:
+        return Live, ()
+
+
+class Model(torch.nn.Module):
+    """A loaded model: `model(...)` runs its default entry, `run_entry` any.
+
+    Parameters are held under their source paths, whatever the names in them are. States live
+    beside them, start at zero and are no part of `state_dict()`.
+    """
+
+    def __init__(self, shared: Shared, states: dict[str, torch.Tensor], epoch: Epoch) -> None:
+        super().__init__()
+        own = self.__dict__
+        own["_linnet"] = shared
+        own["_states"] = states
+        own["_epoch"] = epoch
+        own["_live"] = Live()
+        own["_broken"] = None
+
+    # --- calls ----------------------------------------------------------------------------------
+
+    def forward(self, *inputs: Any, **named: Any) -> Any:
+        """Runs the default entry; inputs in order or by name."""
+        name = self._linnet.default
+        if name is None:
+            known = ", ".join(sorted(self._linnet.entries)) or "none"
+            raise InputError(f"the model has no default entry: use run_entry with one of {known}")
+        if named:
+            signature = self._linnet.signature(name)
+            for slot, value in zip(signature.slots, inputs, strict=False):
+                if slot.name in named:
+                    raise signature.fail(f"the input `{slot.name}` is given twice")
+                named[slot.name] = value
+            return self.run_entry(name, named)
+        return self.run_entry(name, list(inputs))
+
+    def run_entry(
+        self, name: str, inputs: Any = (), generics: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Runs an entry on a list or a dict of inputs. Raises `InputError` before anything runs
+        where they do not fit; `generics` gives those of the entry that no input's shape shows."""
+        signature = self._linnet.signature(name)
+        with self._live.lock:
+            checked = Reader(signature, self.device).read(inputs, generics)
+            loaded = self._loaded(name, signature, checked)
+            if self._broken is not None:
+                raise StateError(
+                    f"an earlier call of `{self._broken}` failed part-way and left the state half "
+                    "changed; call reset_state() first"
+                )
+            return self._run(name, signature, loaded, checked)
+
+    def _run(self, name: str, signature: Signature, loaded: Loaded, checked: Checked) -> Any:
+        callee = loaded.code.callee
+        types = [p.type for p in callee.function.params]
+        args = [
+            _structs(t, v, loaded) for t, v in zip(types, checked.values, strict=True)
+        ]
+        by_name = {g.name: checked.generics[g.var] for g in signature.generics}
+        for index in callee.size_args:
+            size = by_name[callee.function.generics[index].name]
+            args.append(size.constant)  # type: ignore[union-attr]
+        if callee.takes_block:
+            args.insert(0, self._node())
+        self._refresh(loaded)
+        writes = loaded.code.writes
+        grad = self._linnet.settings.trainable and not writes
+        try:
+            with torch.set_grad_enabled(grad and torch.is_grad_enabled()):
+                result = loaded.function(*args)
+                kinds = callee.function.result_types
+                return self._outside(kinds[0], result, loaded) if kinds else None
+        except BaseException:
+            if writes:
+                self.__dict__["_broken"] = name
+            raise
+
+    def _loaded(self, name: str, signature: Signature, checked: Checked) -> Loaded:
+        sizes = {
+            g.name: checked.generics[g.var]
+            for g in signature.generics
+            if isinstance(g.var, DTypeVar | PackVar)
+        }
+        key = (name, _frozen(sizes))
+        live = self._live
+        if key not in live.loaded:
+            code = self._linnet.code(name, self.device.type, sizes or None)
+            live.loaded[key] = execute(code, self._settings(), name)
+        return live.loaded[key]
+
+    def _settings(self) -> Settings:
+        shared = self._linnet.settings
+        return Settings(shared.numerics, shared.compile, shared.trainable, self.device.type)
+
+    def _node(self) -> Node:
+        live, epoch = self._live, self._epoch
+        if live.node is None or live.epoch_seen != epoch.value:
+            root = self._linnet.binding.root
+            live.node = build_node(root, "", self._find) if root is not None else Node()
+            live.epoch_seen = epoch.value
+            live.pinned = None
+            for loaded in live.loaded.values():
+                loaded.namespace.get("PREPARED", {}).clear()
+        return live.node
+
+    def _find(self, path: str) -> torch.Tensor | None:
+        state = self._states.get(path)
+        return state if state is not None else find_tensor(self, path)
+
+    def _refresh(self, loaded: Loaded) -> None:
+        """Forgets values prepared from weights that have changed since."""
+        kept = loaded.namespace.get("PREPARED")
+        if not kept or all(len(key) == 1 for key in kept):
+            return
+        stamp = sum(p._version for p in self.parameters()) + sum(b._version for b in self.buffers())
+        where = tuple(p.data_ptr() for p in self.parameters())
+        if loaded.prepared_stamp != (stamp, where):
+            if loaded.prepared_stamp is not None:
+                for key in [key for key in kept if len(key) > 1]:
+                    del kept[key]
+            loaded.prepared_stamp = (stamp, where)
+
+    # --- results --------------------------------------------------------------------------------
+
+    def _outside(self, type_: Type, value: Any, loaded: Loaded) -> Any:
+        match type_:
+            case TensorType():
+                return self._result(type_, value, loaded)
+            case TupleType(items):
+                return tuple(
+                    self._outside(t, v, loaded) for t, v in zip(items, value, strict=True)
+                )
+            case StructType(fields=fields):
+                return type(value)(
+                    *(self._outside(t, v, loaded) for (_, t), v in zip(fields, value, strict=True))
+                )
+            case OptionalType(inner):
+                if value is None:
+                    return None
+                held = value[0] if isinstance(inner, OptionalType) else value
+                return self._outside(inner, held, loaded)
+            case _:
+                return value
+
+    def _result(self, type_: TensorType, value: Any, loaded: Loaded) -> torch.Tensor:
+        assert isinstance(type_.dtype, DType)
+        if not isinstance(value, torch.Tensor):
+            return torch.tensor(value, dtype=TORCH[type_.dtype], device=self.device)
+        if type_.dtype in WIDE:
+            if type_.dtype is DType.U64:
+                return value.view(torch.uint64)
+            return value.to(TORCH[type_.dtype])
+        if value.untyped_storage().data_ptr() in self._pinned(loaded):
+            return value.clone()
+        return value
+
+    def _pinned(self, loaded: Loaded) -> frozenset[int]:
+        """Where states, parameters and prepared values lie: results never share their memory."""
+        live = self._live
+        if live.pinned is None:
+            held = [*self._states.values(), *self.parameters(), *self.buffers()]
+            live.pinned = frozenset(t.untyped_storage().data_ptr() for t in held if t.numel())
+        kept = loaded.namespace.get("PREPARED")
+        if not kept:
+            return live.pinned
+        made = {t.untyped_storage().data_ptr() for v in kept.values() for t in _tensors(v)}
+        return live.pinned | made
+
+    # --- state ----------------------------------------------------------------------------------
+
+    def reset_state(self) -> None:
+        """Sets every state to zero."""
+        with self._live.lock, torch.no_grad():
+            for state in self._states.values():
+                state.zero_()
+            self.__dict__["_broken"] = None
+
+    def state_paths(self) -> list[str]:
+        """The paths of the model's states, in source order."""
+        return list(self._states)
+
+    def state(self, path: str) -> torch.Tensor:
+        """A copy of one state's present value."""
+        if path not in self._states:
+            raise KeyError(f"there is no state `{path}`")
+        return self._states[path].clone()
+
+    # --- what it is -----------------------------------------------------------------------------
+
+    @property
+    def device(self) -> torch.device:
+        for tensor in (*self._states.values(), *self.parameters(), *self.buffers()):
+            return tensor.device
+        return torch.device(self._linnet.settings.device)
+
+    @property
+    def binding(self) -> Binding:
+        """The bound program."""
+        return self._linnet.binding  # type: ignore[no-any-return]
+
+    def entries(self) -> list[str]:
+        """The entries' names."""
+        return sorted(self._linnet.entries)
+
+    def signature(self, name: str) -> str:
+        """An entry's signature in the source's words."""
+        return str(self._linnet.signature(name))
+
+    def generated_source(
+        self, entry: str | None = None, generics: Mapping[str, Any] | None = None
+    ) -> str:
+        """The Python module that runs an entry (the default one when none is named). `generics`
+        gives the entry's own dtypes and shapes, where it has any."""
+        name = entry if entry is not None else self._linnet.default
+        if name is None:
+            raise InputError("name an entry: the model has no default one")
+        signature = self._linnet.signature(name)
+        known = signature.given_generics(generics)
+        sizes = {g.name: known[g.var] for g in signature.generics if g.var in known}
+        code = self._linnet.code(name, self.device.type, sizes or None)
+        return code.generated.text  # type: ignore[no-any-return]
+
+    # --- PyTorch's own ways to change a module ----------------------------------------------------
+
+    def _apply(self, fn: Any, recurse: bool = True) -> Any:
+        for tensor in (*self.parameters(), *self.buffers(), *self._states.values()):
+            probe = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
+            if fn(probe).dtype != tensor.dtype:
+                raise TypeError(
+                    "a model's dtypes are part of its program: load it with another dtype in "
+                    "`generics` instead of converting it"
+                )
+            break
+        with self._live.lock:
+            super()._apply(fn, recurse)
+            for path, state in self._states.items():
+                self._states[path] = fn(state)
+            self._live.loaded.clear()
+            self._epoch.value += 1
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Model:
+        with self._live.lock:
+            made = self.__class__.__new__(self.__class__)
+            memo[id(self)] = made
+            made.__dict__.update(
+                {key: copy.deepcopy(value, memo) for key, value in self.__dict__.items()}
+            )
+        return made
+
+
+def _structs(type_: Type, value: Any, loaded: Loaded) -> Any:
+    """Checked values with each struct in the generated module's class."""
+    match type_:
+        case TensorType() | EnumType():
+            return value
+        case TupleType(items):
+            return tuple(_structs(t, v, loaded) for t, v in zip(items, value, strict=True))
+        case StructType(path=path, fields=fields):
+            made = loaded.namespace[loaded.code.generated.structs[path]]
+            return made(*(_structs(t, v, loaded) for (_, t), v in zip(fields, value, strict=True)))
+        case OptionalType(inner):
+            if value is None:
+                return None
+            if isinstance(inner, OptionalType):
+                return (_structs(inner, value[0], loaded),)
+            return _structs(inner, value, loaded)
+        case _:
+            return value
+
+
+def _tensors(value: Any) -> list[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        return [value]
+    return [t for item in value for t in _tensors(item)] if isinstance(value, tuple) else []
