@@ -64,6 +64,7 @@ def test_no_arguments_show_help_as_misuse(capsys: Capture) -> None:
         (InternalError("parse", "x"), "this looks like a bug"),
         (TypeError("x"), "error: TypeError: x\n"),
         (KeyboardInterrupt(), "interrupted"),
+        (ModuleNotFoundError(name="tokenizers"), "help: pip install 'linnet[run]'"),
     ],
 )
 def test_errors_are_shown_without_a_traceback(

@@ -184,8 +184,14 @@ def mixed(rng: random.Random, count: int, facts: list[Claim]) -> Claim:
     return claim(a, rng.choice((relation.op, *OPS)), b)
 
 
-def assignments(count: int, largest: int) -> Iterator[tuple[int, ...]]:
+def assignments(rng: random.Random, count: int) -> Iterator[tuple[int, ...]]:
+    """Every small one, and some with larger numbers."""
+    largest = {1: 40, 2: 12, 3: 6, 4: 4}[count]
     yield from itertools.product(range(largest + 1), repeat=count)
+    for _ in range(40):
+        yield tuple(
+            rng.choice((0, 1, rng.randrange(20), rng.randrange(1000))) for _ in range(count)
+        )
 
 
 def run(queries: int, seed: int, each: int = 10) -> tuple[Counter[str], list[Failure]]:
@@ -202,7 +208,7 @@ def run(queries: int, seed: int, each: int = 10) -> tuple[Counter[str], list[Fai
             continue
         facts = Facts().assume(*(c.relation for c in claims))
         checks = [function(c.source, count, salt) for c in claims]
-        space = assignments(count, {1: 40, 2: 12, 3: 6, 4: 4}[count])
+        space = assignments(rng, count)
         models = [v for v in space if all(check(*v) for check in checks)]
         for _ in range(each):
             query = mixed(rng, count, claims)

@@ -7,7 +7,17 @@ import time
 
 import pytest
 
-from linnet.dims import Dim, DimError, Facts, Relation, Symbol, Verdict, fresh_symbol, solve
+from linnet.dims import (
+    Dim,
+    DimError,
+    Facts,
+    Relation,
+    Symbol,
+    Verdict,
+    fresh_symbol,
+    solve,
+    suggest,
+)
 
 from .fuzz import SYMBOLS, random_expr, true_facts
 from .obligations import ATTENTION, DELTA
@@ -234,6 +244,65 @@ def test_solve(given: str, pattern: str, target: str, value: str | None) -> None
     facts = Facts().assume(*names.relations(given))
     found = solve(names.dim(pattern), names.symbol("U"), names.dim(target), facts)
     assert found == (None if value is None else names.dim(value))
+
+
+def test_what_solve_returns_is_a_solution() -> None:
+    rng = random.Random(5)
+    unknown = fresh_symbol("U")
+    solved = 0
+    for _ in range(150):
+        claims = true_facts(rng, 3, salt=0)
+        facts = Facts().assume(*(claim.relation for claim in claims))
+        factor, rest, target = (random_expr(rng, 3, depth).dim for depth in (1, 1, 2))
+        pattern = factor * Dim.of(unknown) + rest
+        if rng.random() < 0.5:
+            target = target * factor + rest
+        value = solve(pattern, unknown, target, facts)
+        if value is None:
+            continue
+        solved += 1
+        for values in ((a, b, c) for a in range(5) for b in range(5) for c in range(5)):
+            mapping = dict(zip(SYMBOLS, values, strict=False))
+            try:
+                if all(relation.evaluate(mapping) for relation in facts.relations):
+                    whole = {**mapping, unknown: value.evaluate(mapping)}
+                    assert pattern.evaluate(whole) == target.evaluate(mapping)
+            except DimError:
+                continue
+    assert solved > 20
+
+
+@pytest.mark.parametrize(
+    ("given", "claim", "suggested"),
+    [
+        ("", "Heads / Shards * Shards == Heads", "Shards > 0, Heads % Shards == 0"),
+        ("Shards > 0", "Heads / Shards * Shards == Heads", "Heads % Shards == 0"),
+        ("", "B * S * H == B * S * Heads * (H / Heads)", "Heads > 0, H % Heads == 0"),
+        ("", "D / 2 + D / 2 == D", "D % 2 == 0"),
+        ("", "A / B <= A", "B > 0"),
+        ("", "B * S * H == B * S * Heads * D", "H == Heads * D"),
+        ("", "S - 1 >= 0", "S >= 1"),
+        ("", "Start + N - 1 < MaxSeq", "Start + N < MaxSeq + 1"),
+        ("", "A * C < B * C", "A * C < C * B"),
+        ("", "A == B", "A == B"),
+        ("", "A == A", ""),
+        ("", "A == A + 1", ""),
+    ],
+)
+def test_suggest(given: str, claim: str, suggested: str) -> None:
+    names = Names()
+    relation = names.relation(claim)
+    facts = Facts().assume(*names.relations(given))
+    found = suggest(relation, facts)
+    assert ", ".join(map(str, found)) == suggested
+    if found:
+        assert facts.assume(*found).prove(relation) is PROVED
+
+
+def test_contradictory() -> None:
+    names = Names()
+    assert Facts().assume(*names.relations("A > 0, A < 1")).contradictory
+    assert not Facts().assume(*names.relations("A > 0, A < 2")).contradictory
 
 
 def many(count: int) -> list[Symbol]:

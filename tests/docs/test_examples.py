@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from linnet.api import check_paths
+from linnet.diagnostics import SourceFile
+from linnet.syntax.formatter import format_module
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -31,3 +33,8 @@ def test_example_checks(text: str, tmp_path: Path) -> None:
     path.write_text(text)
     problems = check_paths([path]).diagnostics
     assert [f"{each.code}: {each.message}" for each in problems] == []
+
+
+@pytest.mark.parametrize("text", EXAMPLES)
+def test_example_is_formatted(text: str) -> None:
+    assert format_module(SourceFile("example.linnet", text))[0] == text

@@ -6,8 +6,11 @@ Makes an expectation for each source that has none. Read the difference before c
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
-from harness import CASES, expectations, new_cases, run_case
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tests.golden.harness import CASES, expectations, new_cases, run_case
 
 
 def refresh(parts: list[str]) -> None:

@@ -26,6 +26,18 @@ _COMMANDS = {
     "torch": "linnet.cli.torch",
 }
 
+# Which extra brings a Python package that a command may miss.
+_EXTRAS = {
+    "gguf": "run",
+    "huggingface_hub": "run",
+    "jax": "jax",
+    "jinja2": "run",
+    "onnx": "onnx",
+    "onnxruntime": "onnx",
+    "tokenizers": "run",
+    "torch": "torch",
+}
+
 
 class LazyGroup(click.Group):
     """A group whose commands are imported by name, so that `check` loads no backend."""
@@ -93,6 +105,14 @@ def _failed(error: Exception) -> int:
 
     if isinstance(error, CompileError):
         show_diagnostics(error.diagnostics, err=True)
+        return 1
+    if isinstance(error, ModuleNotFoundError) and error.name in _EXTRAS:
+        extra = _EXTRAS[error.name]
+        click.echo(
+            f"error: this needs the Python package `{error.name}`, which is not installed\n"
+            f"help: pip install 'linnet[{extra}]'",
+            err=True,
+        )
         return 1
     lines = [escape_text(line, 2000) for line in str(error).splitlines() or [""]]
     expected = isinstance(error, (OSError, ValueError, ImportError))

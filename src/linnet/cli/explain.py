@@ -7,10 +7,12 @@ from pathlib import Path
 import click
 
 from linnet.cli.options import NUMERICS, parse_bindings
+from linnet.diagnostics.escape import escape_text
 
 
 @click.command()
 @click.option("--backend", type=click.Choice(["torch"]), default="torch", show_default=True)
+@click.option("--device", default="cpu", show_default=True, help="Such as cpu or cuda.")
 @click.option("--entry", metavar="E", help="One entry instead of all.")
 @click.option("--bind", "bindings", metavar="G=V", multiple=True, help="A generic's value.")
 @click.option("--root", metavar="BLOCK", help="The block, where several have entries.")
@@ -19,21 +21,21 @@ from linnet.cli.options import NUMERICS, parse_bindings
 def command(
     file: Path,
     backend: str,
+    device: str,
     entry: str | None,
     bindings: tuple[str, ...],
     root: str | None,
     numerics: str,
 ) -> None:
-    """List each op call of FILE, the implementations the backend has, which is chosen and why."""
-    values = parse_bindings(bindings)
-    from linnet.api import load_program
-    from linnet.cli.roots import choose_root, split_bindings
-    from linnet.torch import explain
+    """List each op call of FILE, the implementations the backend has, which is chosen and why.
 
-    program = load_program(file)
-    block = choose_root(program, root, entry)
-    name = None if block is None else block.name
-    entries = [entry] if entry else list(program.entries(name))
-    generics, sizes = split_bindings(program, block, entries, values)
-    text = explain(program, name, entries, generics, sizes=sizes, numerics=numerics)
-    click.echo(text, nl=False)
+    FILE may also be a package's folder, or a model folder, whose card then gives the generics that
+    --bind leaves out.
+    """
+    values = parse_bindings(bindings)
+    from linnet.cli.decisions import describe, op_calls
+    from linnet.cli.target import read_target
+
+    target = read_target(file, root, entry, values)
+    for line in describe(op_calls(target, numerics, device)):
+        click.echo(escape_text(line, 2000))

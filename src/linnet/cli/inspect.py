@@ -16,7 +16,7 @@ from linnet.packages.display import shown_path
 from linnet.packages.files import FileError, decode_source, read_bytes
 
 if TYPE_CHECKING:
-    from linnet.ir import Function, Program
+    from linnet.ir import Function
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,10 +148,10 @@ def _ir(file: Path, optimize: bool, chosen: Chosen) -> int:
     from linnet.api import load_program
     from linnet.ir.printer import print_program
 
-    program = load_program(file)
     if optimize:
-        click.echo(print_program(_lowered(program, chosen)), nl=False)
+        click.echo(print_program(_lowered(file, chosen)), nl=False)
         return 0
+    program = load_program(file)
     own = {
         name: function
         for name, function in program.functions.items()
@@ -161,14 +161,11 @@ def _ir(file: Path, optimize: bool, chosen: Chosen) -> int:
     return 0
 
 
-def _lowered(program: Program, chosen: Chosen) -> Mapping[str, Function]:
+def _lowered(file: Path, chosen: Chosen) -> Mapping[str, Function]:
     """The functions of one bound block, or of the module's own entries, after the passes."""
-    from linnet.cli.roots import choose_root, split_bindings
+    from linnet.cli.target import read_target
     from linnet.passes import bind, lower
 
-    root = choose_root(program, chosen.root, chosen.entry)
-    name = None if root is None else root.name
-    entries = [chosen.entry] if chosen.entry else list(program.entries(name))
-    generics, sizes = split_bindings(program, root, entries, chosen.bindings)
-    binding = bind(program, name, generics)
-    return lower(binding, entries, sizes=sizes).functions
+    target = read_target(file, chosen.root, chosen.entry, chosen.bindings)
+    binding = bind(target.program, target.block, target.generics)
+    return lower(binding, target.entries, sizes=target.sizes).functions

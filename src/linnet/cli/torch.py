@@ -20,17 +20,20 @@ def command(
 ) -> None:
     """Print the Python source that PyTorch runs for one entry of FILE.
 
-    Every generic of the block is given by --bind; those of the entry itself stay symbolic when
-    they are left out.
+    FILE may also be a package's folder, or a model folder, whose card then gives the generics that
+    --bind leaves out. Dimensions of the entry itself stay symbolic when they are left out.
     """
     values = parse_bindings(bindings)
-    from linnet.api import load_program
-    from linnet.cli.roots import choose_root, split_bindings
+    from linnet.cli.target import read_target
     from linnet.torch import generate_source
 
-    program = load_program(file)
-    block = choose_root(program, root, entry)
-    generics, sizes = split_bindings(program, block, [entry], values)
-    name = None if block is None else block.name
-    text = generate_source(program, name, entry, generics, sizes=sizes, numerics=numerics)
+    target = read_target(file, root, entry, values)
+    text = generate_source(
+        target.program,
+        target.block,
+        entry,
+        target.generics,
+        sizes=target.sizes,
+        numerics=numerics,
+    )
     click.echo(text, nl=False)

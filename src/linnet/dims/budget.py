@@ -8,7 +8,10 @@ class OutOfWork(Exception):
 
 
 class Budget:
-    """Steps of a few microseconds each; shared by everything that works on one question."""
+    """What may be spent on one question, shared by everything that works on it.
+
+    A step is about one number or term handled, roughly a microsecond.
+    """
 
     __slots__ = ("left",)
 

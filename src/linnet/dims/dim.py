@@ -79,7 +79,6 @@ class Op:
 
 
 Atom = Symbol | Op
-DimLike = "int | Symbol | Dim"
 
 
 class Dim:

@@ -14,7 +14,7 @@ from linnet.dims.normalize import equalities, simplified
 from linnet.dims.polynomial import DimError
 from linnet.dims.relation import Relation
 
-QUESTION_STEPS = 10_000
+QUESTION_STEPS = 100_000
 
 
 class Verdict(Enum):
@@ -81,6 +81,11 @@ class Facts:
 
     def proves_equal(self, a: Dim, b: Dim) -> bool:
         return self.equal(a, b) is Verdict.PROVED
+
+    @property
+    def contradictory(self) -> bool:
+        """Whether the relations are seen to contradict each other; then anything is proved."""
+        return self._gathered().absurd
 
     def normalize(self, dim: Dim) -> Dim:
         """An equal dimension, simpler under the facts: declared equalities put in, divisions and

@@ -10,7 +10,7 @@ from linnet.dims.relation import Relation
 from linnet.dims.store import Sign
 
 MAX_RELATIONS = 160
-GATHER_STEPS = 60_000
+GATHER_STEPS = 400_000
 
 Question = tuple[Sign, Dim]
 

@@ -36,7 +36,7 @@ class Knowledge(Store):
             return
         self.busy = True
         while self.queue:
-            self.budget.spend(1 + len(self.rules) + len(self.bounds))
+            self.budget.spend(20 + 4 * len(self.rules) + 4 * len(self.bounds))
             sign, dim = self.queue.popleft()
             try:
                 dim = self.resolve(dim)

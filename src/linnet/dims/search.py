@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from linnet.dims import polynomial
@@ -13,6 +14,7 @@ from linnet.dims.simplex import infeasible
 
 ROUNDS = 3
 MAX_CONSTRAINTS = 48
+MAX_MULTIPLES = 12
 POINTS = 10
 
 
@@ -31,29 +33,37 @@ def follows(goal: Dim, bounds: Sequence[Dim], budget: Budget) -> bool:
     them the products of bounds with monomials that can cancel a term in the way; if that linear
     system has no rational solution, the goal holds.
     """
-    budget.spend(len(goal.terms) + sum(len(bound.terms) for bound in bounds))
+    budget.spend(4 * len(goal.terms) + 4 * sum(len(bound.terms) for bound in bounds))
     if _fails_somewhere(goal, bounds):
         return False
     denial = tighten(-goal - 1)
-    constraints = dict.fromkeys((denial, *_multiples(denial, bounds), *_powers(denial)))
+    multiples = islice(_multiples(denial, bounds), MAX_MULTIPLES)
+    constraints = dict.fromkeys((denial, *multiples, *_powers(denial)))
     constraints.update((bound, None) for bound in bounds if bound.terms.get((), 0) < 0)
     wanted = list(dict.fromkeys(m for constraint in constraints for m in _positive(constraint)))
     seen = set(wanted)
     for _ in range(ROUNDS):
-        if infeasible([_row(constraint) for constraint in constraints], budget):
+        if _infeasible(constraints, budget):
             return True
         before = len(constraints)
         fresh: dict[Monomial, None] = {}
         for product in _products(bounds, wanted):
             if len(constraints) == MAX_CONSTRAINTS:
                 break
+            budget.spend(4 * len(product.terms))
             constraints[product] = None
             fresh.update((m, None) for m in _positive(product) if m not in seen)
         if len(constraints) == before:
             return False
         wanted = list(fresh)
         seen.update(fresh)
-    return infeasible([_row(constraint) for constraint in constraints], budget)
+    return _infeasible(constraints, budget)
+
+
+def _infeasible(constraints: Iterable[Dim], budget: Budget) -> bool:
+    rows = [_row(constraint) for constraint in constraints]
+    budget.spend(2 * sum(len(row) for row, _ in rows))
+    return infeasible(rows, budget)
 
 
 def _multiples(denial: Dim, bounds: Sequence[Dim]) -> Iterator[Dim]:

@@ -31,8 +31,7 @@ def infeasible(constraints: Sequence[tuple[Mapping[Hashable, int], int]], budget
         entering = min((column for column, value in row.items() if value > 0), default=None)
         if entering is None:
             return True
-        budget.spend(len(rows))
-        _pivot(rows, leaving, entering)
+        budget.spend(_pivot(rows, leaving, entering))
 
 
 class _Row:
@@ -46,13 +45,15 @@ class _Row:
         self.coefficients = coefficients
 
 
-def _pivot(rows: dict[int, _Row], leaving: int, entering: int) -> None:
-    """Solve the leaving row for the entering unknown and put that into the other rows."""
+def _pivot(rows: dict[int, _Row], leaving: int, entering: int) -> int:
+    """Solve the leaving row for the entering unknown and put that into the other rows; returns
+    how many numbers that touched."""
     old = rows.pop(leaving)
     pivot = old.coefficients.pop(entering)
     solved = {column: -value for column, value in old.coefficients.items()}
     solved[leaving] = old.scale
     new = _Row(pivot, -old.constant, solved)
+    touched = len(rows)
     for row in rows.values():
         factor = row.coefficients.pop(entering, 0)
         if not factor:
@@ -67,7 +68,9 @@ def _pivot(rows: dict[int, _Row], leaving: int, entering: int) -> None:
         row.scale, row.constant = row.scale * pivot, row.constant * pivot + factor * new.constant
         row.coefficients = merged
         _reduce(row)
+        touched += len(merged) + len(solved)
     rows[entering] = new
+    return touched
 
 
 def _reduce(row: _Row) -> None:

@@ -14,7 +14,7 @@ from typing import Literal, Self
 from linnet.dims import polynomial
 from linnet.dims.budget import Budget
 from linnet.dims.dim import Dim, Kind, Op, Symbol
-from linnet.dims.polynomial import Monomial
+from linnet.dims.polynomial import DimError, Monomial
 from linnet.dims.search import follows
 
 Sign = Literal["zero", "at_least_zero", "not_zero"]
@@ -76,7 +76,7 @@ class Store:
         return new
 
     def name(self, name: str) -> Symbol:
-        self.budget.spend(1)
+        self.budget.spend(20)
         self.names += 1
         return Symbol(f"/{name}", -self.names)  # no name a person can write
 
@@ -108,9 +108,27 @@ class Store:
         terms = dim.terms.values()
         if all(c > 0 for c in terms):
             return True
-        if all(c < 0 for c in terms):
+        if not self.lower or all(c < 0 for c in terms):
             return False
-        return bool(self.lower) and all(c > 0 for c in self._shift(dim).terms.values())
+        try:
+            return all(c > 0 for c in self._shift(dim).terms.values())
+        except DimError:
+            return False
+
+    def at_least_zero(self, dim: Dim) -> bool:
+        """Whether `dim >= 0` is known."""
+        if self.plain(dim):
+            return True
+        try:
+            shifted = self._shift(dim)
+            if shifted.constant is not None or not (self.bounds or self.equations):
+                return False
+            bounds = [self._shift(bound) for bound in self.bounds]
+            for equation in self.equations:
+                bounds += (self._shift(equation), -self._shift(equation))
+            return follows(shifted, bounds, self.budget)
+        except DimError:
+            return False
 
     def _shift(self, dim: Dim) -> Dim:
         """The same with every symbol counted from its lower bound."""
@@ -118,15 +136,3 @@ class Store:
             step = {s: Dim.of(s) + self.lower[s] for s in dim.symbols if s in self.lower}
             self.shifted[dim] = dim.substitute(step)
         return self.shifted[dim]
-
-    def at_least_zero(self, dim: Dim) -> bool:
-        """Whether `dim >= 0` is known."""
-        if self.plain(dim):
-            return True
-        shifted = self._shift(dim)
-        if shifted.constant is not None or not (self.bounds or self.equations):
-            return False
-        bounds = [self._shift(bound) for bound in self.bounds]
-        for equation in self.equations:
-            bounds += (self._shift(equation), -self._shift(equation))
-        return follows(shifted, bounds, self.budget)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from linnet.dims import Facts, Relation
+from linnet.elaborate.advice import describe_facts, where_help
 from linnet.elaborate.entities import BlockEntity, FunctionEntity
 from linnet.elaborate.generics import declare_generics, where_relations
 from linnet.elaborate.resolve import Resolver, bind
-from linnet.elaborate.world import BlockInfo, Obligation, WhereRelation, World, describe_facts
+from linnet.elaborate.world import BlockInfo, Obligation, WhereRelation, World
 from linnet.ir import Block, Generic, Member, Sub
 from linnet.syntax import tree
 from linnet.types import ErrorType, OptionalType, TensorType
@@ -86,6 +87,11 @@ def block_info(world: World, entity: BlockEntity) -> BlockInfo:
 def _member(resolver: Resolver, decl: tree.Member) -> Member | None:
     type_ = resolver.type(decl.type)
     optional = decl.optional
+    if decl.kind == "state" and (optional or isinstance(type_, OptionalType)):
+        resolver.report(
+            "E4101", "a state cannot be optional: it always exists and starts at zero", decl.span
+        )
+        return None
     if isinstance(type_, OptionalType):
         if not optional:
             resolver.report(
@@ -99,9 +105,6 @@ def _member(resolver: Resolver, decl: tree.Member) -> Member | None:
         return None
     if not isinstance(type_, TensorType):
         resolver.report("E4101", f"a {decl.kind} must be a tensor, not `{type_}`", decl.type.span)
-        return None
-    if decl.kind == "state" and optional:
-        resolver.report("E4101", "a state cannot be optional", decl.span)
         return None
     return Member(decl.kind, decl.name.text, type_, optional, decl.span)  # type: ignore[arg-type]
 
@@ -144,5 +147,5 @@ def _prove_where(
                 decl.type.span,
                 related=[(clause.span, "required here")],
                 notes=describe_facts(facts),
-                help=f"add `where {needed}`",
+                help=where_help(facts, needed),
             )

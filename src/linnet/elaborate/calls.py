@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from linnet.diagnostics import Span
 from linnet.dims import Dim, DimError, Relation, Symbol
+from linnet.elaborate.advice import describe_facts, where_help
 from linnet.elaborate.arguments import match_arguments
 from linnet.elaborate.blocks import block_generics
 from linnet.elaborate.context import BROKEN, Context, value_type
@@ -24,6 +25,7 @@ from linnet.elaborate.entities import (
 )
 from linnet.elaborate.generics import struct_info
 from linnet.elaborate.infer import Inference, mentions
+from linnet.elaborate.mentions import index_free
 from linnet.elaborate.names import child, evaluate_entity, find_entity
 from linnet.elaborate.operands import (
     FloatOperand,
@@ -38,7 +40,7 @@ from linnet.elaborate.prelude import ELEMENTWISE, call_prelude
 from linnet.elaborate.reporter import did_you_mean
 from linnet.elaborate.resolve import Resolver, struct_type
 from linnet.elaborate.signatures import signature
-from linnet.elaborate.world import Signature, SigParam, describe_facts, is_public
+from linnet.elaborate.world import Signature, SigParam, is_public
 from linnet.ir import Generic, Ref, Value
 from linnet.syntax import tree
 from linnet.types import (
@@ -106,6 +108,8 @@ def _call_entity(ctx: Context, node: tree.Call, entity: Entity, expected: Type |
 
 def _index_free(ctx: Context, node: tree.Call, expected: Type | None) -> Operand:
     """A call inside index notation of something that does not work element by element."""
+    if not index_free(ctx, node):
+        return BROKEN
     with ctx.mode(notation=False):
         operand = call(ctx, node, expected)
     return scalar_only(ctx, operand, node.span)
@@ -161,6 +165,8 @@ def _method(ctx: Context, node: tree.Call, callee: tree.Field) -> Operand:
                     related=[(declared_span(entity), "declared here without `pub`")],
                 )
             if ctx.notation:
+                if not index_free(ctx, node):
+                    return BROKEN
                 with ctx.mode(notation=False):
                     result = _function(ctx, node, entity, base.ref, base.args)
                 return scalar_only(ctx, result, node.span)
@@ -368,7 +374,7 @@ def _prove_where(
             node.span,
             related=[(clause.span, "required here")],
             notes=describe_facts(ctx.facts),
-            help=f"add `where {needed}`",
+            help=where_help(ctx.facts, needed),
         )
     return proved
 

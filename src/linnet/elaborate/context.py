@@ -10,6 +10,7 @@ from typing import Any
 
 from linnet.diagnostics import Span
 from linnet.dims import Dim, DimError, Facts, Relation
+from linnet.elaborate.advice import describe_facts, where_help
 from linnet.elaborate.blocks import block_info
 from linnet.elaborate.entities import LocalEntity, Scope
 from linnet.elaborate.literals import fits
@@ -26,7 +27,7 @@ from linnet.elaborate.operands import (
     ValueOperand,
 )
 from linnet.elaborate.resolve import Resolver
-from linnet.elaborate.world import Obligation, Signature, World, describe_facts
+from linnet.elaborate.world import Obligation, Signature, World
 from linnet.ir import NO_ATTRS, Member, Op, Region, Value
 from linnet.syntax import tree
 from linnet.types import (
@@ -344,7 +345,7 @@ class Context:
             message,
             span,
             notes=describe_facts(self.facts),
-            help=f"add `where {relation}`",
+            help=where_help(self.facts, relation),
         )
         return False
 

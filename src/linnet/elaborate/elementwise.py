@@ -10,6 +10,7 @@ from typing import assert_never
 
 from linnet.diagnostics import Span
 from linnet.dims import Dim, DimError, Relation
+from linnet.elaborate.advice import describe_facts, where_help
 from linnet.elaborate.context import Context
 from linnet.elaborate.literals import as_float, float_arithmetic, int_arithmetic
 from linnet.elaborate.operands import (
@@ -26,7 +27,6 @@ from linnet.elaborate.operands import (
     SubOperand,
     ValueOperand,
 )
-from linnet.elaborate.world import describe_facts
 from linnet.ir import OPS, Value
 from linnet.types import (
     AnyDType,
@@ -222,8 +222,8 @@ def _broadcast_error(
 ) -> None:
     shown = " and ".join(f"[{', '.join(map(str, shape))}]" for shape in shapes if shape)
     help_ = None
-    if isinstance(a, Dim) and isinstance(b, Dim) and None in (a.constant, b.constant):
-        help_ = f"add `where {a} == {b}`"
+    if isinstance(a, Dim) and isinstance(b, Dim):
+        help_ = where_help(ctx.facts, Relation(a, "==", b))
     ctx.report(
         "E2207",
         f"the shapes {shown} do not broadcast: `{a}` and `{b}` are not known to be equal",

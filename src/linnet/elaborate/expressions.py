@@ -9,6 +9,7 @@ from linnet.elaborate import calls, control, names, notation, slicing
 from linnet.elaborate.calls import scalar_only
 from linnet.elaborate.context import BROKEN, Context
 from linnet.elaborate.elementwise import allows, binary, common_dtype, elementwise
+from linnet.elaborate.mentions import index_free
 from linnet.elaborate.operands import (
     ErrorOperand,
     FloatOperand,
@@ -83,6 +84,8 @@ def _index_free(
     expected: Type | None,
 ) -> Operand:
     """Kinds that work on whole values: inside index notation they must be free of indices."""
+    if ctx.notation and not isinstance(node, tree.Field) and not index_free(ctx, node):
+        return BROKEN
     with ctx.mode(notation=False):
         match node:
             case tree.Field():

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from linnet.diagnostics import Span
-from linnet.dims import Dim, Verdict
+from linnet.dims import Dim, Relation, Verdict
+from linnet.elaborate.advice import describe_facts, where_help
 from linnet.elaborate.context import BROKEN, Context
 from linnet.elaborate.elementwise import (
     allows,
@@ -19,7 +20,8 @@ from linnet.elaborate.elementwise import (
     sort_axes,
     tensor_of,
 )
-from linnet.elaborate.entities import IndexEntity
+from linnet.elaborate.entities import BrokenEntity, IndexEntity
+from linnet.elaborate.naming import check_not_prelude
 from linnet.elaborate.operands import (
     ErrorOperand,
     IntOperand,
@@ -31,17 +33,17 @@ from linnet.elaborate.operands import (
 )
 from linnet.elaborate.reporter import did_you_mean
 from linnet.elaborate.slicing import in_range, subscript
-from linnet.elaborate.world import describe_facts
 from linnet.ir import Value
 from linnet.syntax import tree
 from linnet.types import I64, DType, PackVar, Shape, ShapeItem, TensorType, Type
 
 
-def new_labels(ctx: Context, indices: Sequence[tree.IndexName]) -> list[Label]:
-    """Labels for a list of indices, put into the present scope; reports E3105."""
+def new_labels(ctx: Context, indices: Sequence[tree.IndexName]) -> list[Label] | None:
+    """Labels for a list of indices, put into the present scope; None after reporting E3105."""
     labels: list[Label] = []
     for index in indices:
         name = index.name
+        check_not_prelude(ctx.world.reporter, name)
         earlier = ctx.scope.names.get(name.text)
         if isinstance(earlier, IndexEntity) and earlier.label in labels:
             ctx.report(
@@ -50,6 +52,7 @@ def new_labels(ctx: Context, indices: Sequence[tree.IndexName]) -> list[Label]:
                 name.span,
                 related=[(earlier.label.name.span, "first listed here")],
             )
+            return None
         ctx.labels += 1
         label = Label(name, index.pack, ctx.labels)
         ctx.scope.names[name.text] = IndexEntity(label)
@@ -140,6 +143,7 @@ def _index(ctx: Context, item: tree.Index) -> tuple[Label | None, Operand | None
                 return entity.label, None
             if entity is None:
                 _unbound(ctx, name)
+            if entity is None or isinstance(entity, BrokenEntity):
                 return None
             return _gather_index(ctx, item)
         case tree.IndexItem():
@@ -162,6 +166,8 @@ def _unbound(ctx: Context, name: tree.Name) -> None:
         name.span,
         help=did_you_mean(name.text, known) or f"reduce over it: `sum[{name.text}] ...`",
     )
+    # One report for a name however often it stands in the formula.
+    ctx.scope.names[name.text] = BrokenEntity()
 
 
 def _pack_index(ctx: Context, name: tree.Name, span: Span) -> tuple[Label, None] | None:
@@ -170,7 +176,7 @@ def _pack_index(ctx: Context, name: tree.Name, span: Span) -> tuple[Label, None]
         if entity.label.pack:
             return entity.label, None
         ctx.report("E3106", f"`{name.text}` is a plain index, not a pack", span)
-    else:
+    elif not isinstance(entity, BrokenEntity):
         _unbound(ctx, name)
     return None
 
@@ -240,9 +246,16 @@ def _learn(ctx: Context, label: Label, items: Shape, span: Span) -> bool:
         label=f"extent `{here}`",
         related=[(label.seen, f"extent `{there}`")],
         notes=describe_facts(ctx.facts),
-        help=f"add `where {there} == {here}`" if len(items) == 1 else None,
+        help=_equal_help(ctx, label.extent, items),
     )
     return False
+
+
+def _equal_help(ctx: Context, a: Shape, b: Shape) -> str | None:
+    """The clause that would make two extents equal, when they are single dimensions."""
+    if len(a) != 1 or len(b) != 1 or not isinstance(a[0], Dim) or not isinstance(b[0], Dim):
+        return None
+    return where_help(ctx.facts, Relation(a[0], "==", b[0]))
 
 
 def _view(ctx: Context, value: Value, places: list[_Place], span: Span) -> Operand:
@@ -314,6 +327,8 @@ def reduction(ctx: Context, node: tree.Reduction) -> Operand:
     """`sum[i] body` and its kin."""
     with ctx.inner_scope(), ctx.mode(notation=True):
         labels = new_labels(ctx, node.indices)
+        if labels is None:
+            return BROKEN
         dtype = None
         if node.dtype is not None:
             resolver = ctx.resolver()
@@ -481,6 +496,8 @@ def definition(ctx: Context, node: tree.LetIndexed) -> Value | None:
     """The tensor that `let y[i, j] = body` names; None after reporting."""
     with ctx.inner_scope(), ctx.mode(notation=True):
         labels = new_labels(ctx, node.indices)
+        if labels is None:
+            return None
         body = ctx.expr(node.value)
     if isinstance(body, ErrorOperand):
         return None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from linnet.dims import Dim
+from linnet.dims import Dim, Relation
+from linnet.elaborate.advice import where_help
 from linnet.elaborate.arguments import match_arguments
 from linnet.elaborate.context import BROKEN, Context, shape_text
 from linnet.elaborate.elementwise import (
@@ -208,7 +209,7 @@ def _reshape(ctx: Context, call: tree.Call, expected: Type | None) -> Operand:
             "counts are not known to be equal",
             call.span,
             notes=[f"`{before} == {after}` is not known"],
-            help=f"add `where {before} == {after}`" if before.constant is None else None,
+            help=where_help(ctx.facts, Relation(before, "==", after)),
         )
         return BROKEN
     return ValueOperand(ctx.emit("reshape", (value,), target, call.span))

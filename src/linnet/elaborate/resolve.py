@@ -27,8 +27,7 @@ from linnet.elaborate.entities import (
 )
 from linnet.elaborate.literals import as_float, fits, float_arithmetic, int_arithmetic
 from linnet.elaborate.operands import FloatOperand, IntOperand, Number
-from linnet.elaborate.reporter import did_you_mean
-from linnet.elaborate.world import Obligation, World, describe_facts
+from linnet.elaborate.world import Obligation, World
 from linnet.ir import Generic
 from linnet.syntax import tree
 from linnet.types import (
@@ -525,8 +524,6 @@ __all__ = [
     "MAX_TYPE_PARTS",
     "Resolver",
     "bind",
-    "describe_facts",
-    "did_you_mean",
     "negate",
     "struct_type",
     "type_parts",

@@ -197,7 +197,8 @@ def _bounds(ctx: Context, node: tree.IndexSlice, extent: Dim) -> tuple[Dim, Dim,
     shown = f"`{start}:{stop}`"
     for relation, message in (
         (Relation(start, ">=", Dim.of(0)), f"{shown} is not known to start at 0 or later"),
-        (Relation(start, "<=", stop), f"{shown} is not known to start before its end"),
+        # Past the end by less than a step there is nothing left, which is a fine slice.
+        (Relation(start, "<=", stop + step - 1), f"{shown} is not known to start before its end"),
         (
             Relation(stop, "<=", extent),
             f"{shown} is not known to end within the axis of extent `{extent}`",

@@ -365,7 +365,8 @@ def _for(ctx: Context, node: tree.For, yields: bool = False) -> Operand:
     body, last = _split_yield(ctx, node, yields)
     with ctx.open_region() as region, ctx.inner_scope() as scope:
         check_not_prelude(ctx.world.reporter, node.name)
-        scope.names[node.name.text] = LocalEntity(node.name, ValueOperand(index))
+        counter = ValueOperand(index) if bounds is not None else BROKEN
+        scope.names[node.name.text] = LocalEntity(node.name, counter)
         scope.used.add(node.name.text)
         statements(ctx, body)
         yielded = ctx.value(last.value) if last is not None else None

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from linnet.diagnostics import Span
-from linnet.dims import Dim, DimError, Facts, Relation, Verdict
+from linnet.dims import DimError, Facts, Relation, Verdict
+from linnet.elaborate.advice import describe_facts, where_help
 from linnet.elaborate.entities import (
     AliasEntity,
     BlockEntity,
@@ -175,20 +175,11 @@ class World:
                     need.message,
                     need.span,
                     notes=describe_facts(facts),
-                    help=None if need.code == "E2208" else f"add `where {need.relation}`",
+                    help=None if need.code == "E2208" else where_help(facts, need.relation),
                 )
 
     def too_large(self, error: DimError, span: Span) -> None:
         self.reporter.report("E2123", str(error), span)
-
-
-def describe_facts(facts: Facts) -> tuple[str, ...]:
-    """A note that lists what is declared, for errors about what could not be proved."""
-    if not facts.relations:
-        return ()
-    shown = ", ".join(map(str, facts.relations[:8]))
-    more = len(facts.relations) - 8
-    return (f"known: {shown}{f' and {more} more' if more > 0 else ''}",)
 
 
 def is_item(entity: Entity) -> bool:
@@ -199,14 +190,3 @@ def is_item(entity: Entity) -> bool:
 def is_public(entity: Entity) -> bool:
     decl = getattr(entity, "decl", None)
     return bool(getattr(decl, "public", False))
-
-
-def substitution_note(bindings: Mapping[str, object]) -> tuple[str, ...]:
-    """A note that shows what generics were bound to."""
-    if not bindings:
-        return ()
-    return ("with " + ", ".join(f"{name} = {value}" for name, value in bindings.items()),)
-
-
-def dim_text(dim: Dim) -> str:
-    return f"`{dim}`"

@@ -12,6 +12,8 @@ from linnet.nest.errors import fail, quoted
 from linnet.nest.fetch import fetch_weights
 from linnet.nest.find import find_card
 from linnet.nest.progress import Progress
+from linnet.nest.watched import WatchedSource
+from linnet.weights import open_weights
 
 BACKENDS: dict[str, tuple[str, str]] = {"torch": ("linnet.torch", "load")}
 """Each backend's module and loader."""
@@ -34,23 +36,27 @@ def load(
 
     `card` is an installed card's name, a folder (with a separator) or a Hub repository. `generics`
     override the card's one by one; `weights` and `bindings` replace the card's; other keywords go
-    to the backend's loader (`numerics=`, `compile=`, `device=`, `cast_dtype=`, ...). Raises
-    `NestError`, `WeightError` or `CompileError`.
+    to the backend's loader (`numerics=`, `compile=`, `device=`, `cast_dtype=`, ...). With
+    `progress` the reading is shown. Raises `NestError`, `WeightError` or `CompileError`.
     """
     loader = find_loader(backend)
     found = find_card(card, cache_dir, progress)
     confine(found)
     if weights is None:
         weights = one_or_all(fetch_weights(found, cache_dir, progress))
-    return loader(
-        str(found.source_path),
-        generics={**found.generics, **(generics or {})},
-        weights=weights,
-        bindings=bindings if bindings is not None else found.bindings_path,
-        entry=entry or found.source.entry,
-        root=root or found.source.root,
-        **options,
-    )
+    options |= {
+        "generics": {**found.generics, **(generics or {})},
+        "bindings": bindings if bindings is not None else found.bindings_path,
+        "entry": entry or found.source.entry,
+        "root": root or found.source.root,
+    }
+    if progress is None:
+        return loader(str(found.source_path), weights=weights, **options)
+    with open_weights(weights) as source:
+        total = sum(source.info(name).nbytes for name in source.names())
+        with progress.bar(f"loading {found.name}", total) as advance:
+            watched = WatchedSource(source, advance)
+            return loader(str(found.source_path), weights=watched, **options)
 
 
 def find_loader(backend: str) -> Any:

@@ -75,7 +75,6 @@ def run_model(
         if dtype is not None:
             bound["T"] = dtype
         started = perf_counter()
-        progress.say(f"loading {card.name}")
         loaded = load(
             card,
             backend,

@@ -29,7 +29,7 @@ from linnet.passes.calls import retarget_region
 from linnet.passes.module import Module
 from linnet.passes.placing import Traits, is_loop, is_trivial, may_be_empty
 from linnet.passes.unbind import unbind
-from linnet.types import TupleType
+from linnet.types import Subst, TupleType
 
 # Which parameters a caller's loop leaves alone; None: the call is in no loop.
 Invariant = frozenset[int] | None
@@ -289,12 +289,16 @@ class _Mover:
 
     def once_call(self, op: Op, part: Split, once: str, here: _Here) -> tuple[Value, ...]:
         """Calls the part of a callee that can go before; gives what the rest takes of it."""
+        generics = self.owner.module.functions[op.attrs["callee"]].generics
+        subst = Subst.of(
+            {g.var: dim for g, dim in zip(generics, op.attrs["generics"], strict=True)}
+        )
         level = max([self.known[op.operands[k]].level for k in part.used], default=self.base)
         level = max(level, here.floor)
         if not self.owner.traits.is_total(once):
             level = max(level, here.firm)
         operands = tuple(self.get(op.operands[k], level) for k in part.used)
-        outs = [_twin(value) for value in part.extras]
+        outs = [Value(subst.type(v.type), v.name, v.span) for v in part.extras]
         attrs = {"callee": once, "generics": op.attrs["generics"], "receiver": None}
         to = self.lists[level]
         if len(outs) == 1:

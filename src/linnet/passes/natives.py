@@ -14,6 +14,7 @@ from typing import Any
 from linnet.ir import Function, Op, Value
 from linnet.ir.rewrite import Rewriter
 from linnet.ir.walk import walk
+from linnet.passes.masks import MaskFact, mask_facts
 from linnet.passes.module import Module
 
 
@@ -24,7 +25,7 @@ class NativeQuery:
     call: Op
     callee: Function
     origin: str
-    facts: Mapping[int, Any] = field(default_factory=dict)
+    facts: Mapping[int, MaskFact] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +44,17 @@ def natives(module: Module, select: NativeSelector | None) -> Module:
     """The module with native operations where `select` has them."""
     if select is None:
         return module
-    functions = {n: _function(module, f, select) for n, f in module.functions.items()}
+    facts = mask_facts(module)
+    functions = {n: _function(module, f, select, facts[n]) for n, f in module.functions.items()}
     return module.with_functions(functions)
 
 
-def _function(module: Module, function: Function, select: NativeSelector) -> Function:
+def _function(
+    module: Module,
+    function: Function,
+    select: NativeSelector,
+    facts: Mapping[Value, MaskFact],
+) -> Function:
     ops = {name for name, f in module.functions.items() if f.kind == "op"}
     if not any(op.kind == "call" and op.attrs["callee"] in ops for op in walk(function.body)):
         return function
@@ -56,7 +63,8 @@ def _function(module: Module, function: Function, select: NativeSelector) -> Fun
         if op.kind != "call" or op.attrs["callee"] not in ops:
             return None
         callee = module.functions[op.attrs["callee"]]
-        choice = select(NativeQuery(op, callee, module.origins[callee.name]))
+        known = {k: facts[v] for k, v in enumerate(op.operands) if v in facts}
+        choice = select(NativeQuery(op, callee, module.origins[callee.name], known))
         if choice is None:
             return None
         attrs = {**choice.attrs, "kernel": choice.kernel, "origin": module.origins[callee.name]}

@@ -15,6 +15,7 @@ from linnet.ir import Function, Op, Value
 from linnet.ir.rewrite import Rewriter
 from linnet.passes.fold import folded
 from linnet.passes.module import Module
+from linnet.passes.narrow import narrowed
 from linnet.types import DType, TensorType
 
 Found = Sequence[Value] | None
@@ -46,6 +47,11 @@ class _Simplifier:
         number = folded(op, operands, self.defs)
         if number is not None:
             return self.emit("const", (), {"value": number}, op)
+        small = narrowed(op, operands, self.defs, rw.builder)
+        if small is not None:
+            inner, value = small
+            self.defs.update((each.result, each) for each in inner)
+            return [value]
         rule = _RULES.get(op.kind)
         if rule is not None:
             found = rule(self, op, operands)

@@ -238,7 +238,7 @@ class Cursor:
 
     def resume(self, close: str, depth: int) -> None:
         """Go on after an element that could not be read, where the list does go on."""
-        if self.abandoned:
+        if self.abandoned or self.is_enough():
             raise Failed
         self.depth = depth
         self.skip_in_list(close)
@@ -336,10 +336,16 @@ class Cursor:
 
     def settle(self, pos: int) -> None:
         """Go on at `pos` after a mistake; one that swallowed the rest of the file makes what is
-        missing there no mistake of its own."""
+        missing there no mistake of its own. After too many of them, that is the end."""
+        if self.is_enough():
+            pos = len(self.kinds) - EOFS
         self.pos = pos
         if self.kinds[pos] == "eof":
             self.last_report = pos
+
+    def is_enough(self) -> bool:
+        """Whether more problems are found than are ever shown."""
+        return len(self.diagnostics) > MAX_DIAGNOSTICS
 
     def skip_to_end(self, opening: int, ends: dict[int, int]) -> None:
         """Report that bodies are nested too deep, and leap over the one opened at `opening`."""

@@ -27,8 +27,8 @@ class PreTokenizer:
     """How text is cut before byte-pair merges, by the name GGUF files give it.
 
     `pattern` splits (empty: GPT-2's own rule), `digits` cuts every digit off first, `nfc`
-    normalises, `whole_words` takes a piece that is itself a token without merging, `begins` says whether a
-    begin-of-text token is added where the file is silent.
+    normalises, `whole_words` takes a piece that is itself a token without merging, `begins` says
+    whether a begin-of-text token is added where the file is silent.
     """
 
     pattern: str = ""

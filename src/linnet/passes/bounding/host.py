@@ -9,6 +9,7 @@ import numpy as np
 
 from linnet.dims import Dim, DimError, Symbol
 from linnet.ir.semantics import NUMPY, SEMANTICS, Call, EvaluationError, Tensor
+from linnet.passes.bounding.pages import page_range
 from linnet.passes.bounding.values import Guard, Host, Leaf
 from linnet.types import DType, Subst, TensorType
 
@@ -80,11 +81,17 @@ class HostRun:
         result = self.subst.type(host.result)
         if not isinstance(result, TensorType) or not isinstance(result.dtype, DType):
             raise Unavailable
+        if any(dim.constant is None for dim in result.dims):
+            raise Unavailable
         if host.kind == "input":
             return np.asarray(self._input(str(host.attrs["name"])), NUMPY[result.dtype])
         if int(np.prod(Tensor.of(result).shape, dtype=np.float64)) > MAX_ELEMENTS:
             raise Unavailable
         operands = tuple(map(self.value, host.operands))
+        if host.kind == "pages":
+            table, positions, *rows = operands
+            size = host.attrs["size"].evaluate(self.sizes)
+            return page_range(table, positions, rows[0] if rows else None, size)
         inputs = tuple(self.subst.type(operand.result) for operand in host.operands)
         attrs = {name: self._bound(value) for name, value in host.attrs.items()}
         return np.asarray(

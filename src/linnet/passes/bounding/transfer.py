@@ -5,12 +5,12 @@ Rows that are not here give no bounds: whoever asks falls back on the host expre
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from linnet.dims import Dim, DimError
+from linnet.dims import Dim, DimError, floordiv
 from linnet.ir.core import Attrs
-from linnet.passes.bounding.values import NO_AXES, UNKNOWN, Axis, Known, LoopAxis
+from linnet.passes.bounding.values import NO_AXES, UNKNOWN, Axis, Known, Leaves, LoopAxis
 from linnet.types import DType, TensorType, Type
 
 
@@ -23,10 +23,18 @@ class Case:
     attrs: Attrs
     inputs: tuple[Type, ...]
     result: TensorType
+    leaves: Leaves
+
+    def is_size(self, dim: Dim) -> bool:
+        """At least 0 by its form: sums and products of constants and sizes, no inputs."""
+        return all(c >= 0 for c in dim.terms.values()) and not self.leaves.names(dim)
 
 
 Transfer = Callable[[Case], Known]
 ONE = Dim.of(1)
+
+
+MAX_PARTS = 16
 
 
 def transfer(case: Case) -> Known:
@@ -35,9 +43,22 @@ def transfer(case: Case) -> Known:
     if rule is None:
         return UNKNOWN
     try:
-        return rule(case)
+        return replace(rule(case), parts=_parts(case, rule))
     except DimError:  # arithmetic past the cap: nothing is known
         return UNKNOWN
+
+
+def _parts(case: Case, rule: Transfer) -> tuple[Known, ...]:
+    """The result's parts: a concatenation's operands, or what becomes of the one operand's."""
+    if case.kind == "concat":
+        every = tuple(part for x in case.operands for part in (x.parts or (x,)))
+        return every if len(every) <= MAX_PARTS else ()
+    split = [k for k, x in enumerate(case.operands) if x.parts]
+    if len(split) != 1:
+        return ()
+    before, after = case.operands[: split[0]], case.operands[split[0] + 1 :]
+    parts = case.operands[split[0]].parts
+    return tuple(rule(replace(case, operands=(*before, part, *after))) for part in parts)
 
 
 def _const(case: Case) -> Known:
@@ -70,16 +91,19 @@ def _cast(case: Case) -> Known:
         return UNKNOWN
     low, high = target.integer_range
     least, most = source.dtype.integer_range
-    return replace(x, host=None) if low <= least and most <= high else _if_small(x, low, high)
+    keeps = low <= least and most <= high
+    return replace(x, host=None) if keeps or _fits(case, x, low, high) else UNKNOWN
 
 
-def _if_small(x: Known, low: int, high: int) -> Known:
-    """Constants that fit survive a narrowing cast; sizes are taken to fit, as in `dim`."""
-    for bound in (x.lo, x.hi):
-        if bound is None or (bound.constant is not None and not low <= bound.constant <= high):
-            return UNKNOWN
-    plain = all(s.name[:1].isidentifier() for b in (x.lo, x.hi) if b is not None for s in b.symbols)
-    return replace(x, host=None) if plain else UNKNOWN
+def _fits(case: Case, x: Known, low: int, high: int) -> bool:
+    """Whether bounds survive a narrowing cast: constants are looked at, sizes are taken to fit."""
+    bounds = [bound for bound in (x.lo, x.hi) if bound is not None]
+    constants = [bound.constant for bound in bounds if bound.constant is not None]
+    return (
+        len(bounds) == 2
+        and all(low <= constant <= high for constant in constants)
+        and not any(map(case.leaves.names, bounds))
+    )
 
 
 def _add(case: Case) -> Known:
@@ -110,19 +134,19 @@ def _mul(case: Case) -> Known:
     """By a number known not to be negative: a constant, or a size."""
     a, b = case.operands
     for x, factor in ((a, b.exact), (b, a.exact)):
-        if factor is not None and _is_size(factor):
+        if factor is not None and case.is_size(factor):
             lo = None if x.lo is None else x.lo * factor
             hi = None if x.hi is None else x.hi * factor
             return Known(lo, hi, x.axes, x.dense and factor == ONE)
     return UNKNOWN
 
 
-def _is_size(dim: Dim) -> bool:
-    """At least 0 by its form: a constant, or sums and products of entry sizes."""
-    # Symbols that stand for inputs are written with a backtick or a parenthesis; they may be negative.
-    return all(c >= 0 for c in dim.terms.values()) and all(
-        symbol.name.isidentifier() for symbol in dim.symbols
-    )
+def _div(case: Case) -> Known:
+    """Rounding down and toward zero agree from 0 on, which is what an upper bound is about."""
+    x, divisor = case.operands[0], case.operands[1].exact
+    if x.hi is None or divisor is None or not case.is_size(divisor):
+        return UNKNOWN
+    return Known(None, floordiv(x.hi, divisor), x.axes)
 
 
 def _broadcast(case: Case) -> Known:
@@ -197,7 +221,7 @@ def _extreme(case: Case) -> Known:
     if op not in ("max", "min") or not x.axes <= set(case.attrs["axes"]):
         return UNKNOWN
     bound = x.hi if op == "max" else x.lo
-    return Known(bound, bound, NO_AXES)
+    return Known(bound, bound, NO_AXES, dense=True)
 
 
 def _is_integer(type_: TensorType) -> bool:
@@ -213,6 +237,8 @@ _RULES: dict[str, Transfer] = {
     "sub": _sub,
     "neg": _neg,
     "mul": _mul,
+    "div": _div,
+    "concat": lambda case: UNKNOWN,  # its parts say what is known
     "broadcast": _broadcast,
     "permute": _permute,
     "reshape": _reshape,
@@ -220,8 +246,3 @@ _RULES: dict[str, Transfer] = {
     "gather": _gather,
     "reduce": _extreme,
 }
-
-
-def same(values: Sequence[Known]) -> bool:
-    """Whether all are one object: what a loop or both branches leave alone."""
-    return all(value is values[0] for value in values)

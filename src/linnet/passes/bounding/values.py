@@ -8,20 +8,21 @@ bounds cannot say: it is worked out in NumPy when a requirement is checked.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from linnet.dims import Dim, Symbol, fresh_symbol
+from linnet.dims import Dim, Symbol
 from linnet.ir.core import Attrs, Op
 from linnet.types import Type
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Host:
-    """An expression over inputs: `kind` is an operation's, "input", or "if" (condition, then, else).
+    """An expression over inputs.
 
-    `names` are the inputs in it. Equal expressions are one object (`Interner`).
+    `kind` is an operation's, "input", "if" (operands condition, then, else) or "pages" (see
+    `linnet.passes.bounding.pages`). `names` are the inputs in it. Equal expressions are one object
+    (`Interner`).
     """
 
     kind: str
@@ -67,7 +68,8 @@ class Known:
     """A tensor or scalar. `lo` and `hi` are attained bounds, or None.
 
     It varies along `axes` alone, independently of the others' (loops count as axes). `dense` says
-    that it takes every integer between its bounds.
+    that it takes every integer between its bounds. `parts` are tensors whose elements together are
+    this one's: what a concatenation is made of.
     """
 
     lo: Dim | None = None
@@ -75,6 +77,11 @@ class Known:
     axes: frozenset[Axis] = NO_AXES
     dense: bool = False
     host: Host | None = None
+    parts: tuple[Known, ...] = ()
+
+    @property
+    def bounded(self) -> bool:
+        return self.lo is not None and self.hi is not None
 
     @property
     def exact(self) -> Dim | None:
@@ -116,6 +123,9 @@ class Leaf:
         return f"`{self.name}`" if self.how == "value" else f"{self.how}(`{self.name}`)"
 
 
+MAX_LEAVES = 1 << 30
+
+
 @dataclass(slots=True)
 class Leaves:
     """The symbols that stand for inputs."""
@@ -125,7 +135,8 @@ class Leaves:
 
     def dim(self, leaf: Leaf) -> Dim:
         if leaf not in self.symbols:
-            symbol = fresh_symbol(str(leaf))
+            # Below every size's number, so that inputs come first where a bound is written out.
+            symbol = Symbol(str(leaf), len(self.symbols) - MAX_LEAVES)
             self.symbols[leaf], self.by_symbol[symbol] = symbol, leaf
         return Dim.of(self.symbols[leaf])
 
@@ -154,6 +165,3 @@ class Found:
     positive: tuple[Dim, ...]
     guards: tuple[Guard, ...]
     op: Op
-
-
-Names = Mapping[str, str]

@@ -31,6 +31,9 @@ def _holding(text: str, parts: tuple[Expr, ...]) -> Expr:
 
 
 def emit_tuple_get(w: Writer, op: Op) -> None:
+    if op.result.id in w.unpacked:
+        w.left[op.operands[0].id] -= 1
+        return
     a = w.get(op.operands[0])
     text = f"{a.at(ATOM)}[{op.attrs['index']}]"
     w.define(op.result, held(op.result, text, ATOM, a.names, a.alias), hint="item")

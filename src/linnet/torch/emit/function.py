@@ -126,6 +126,7 @@ def _return(w: Writer, callee: Callee) -> None:
     if not callee.host_results[0]:
         w.left[value.id] += 1
         expr = w.component(value)
+    callee.alias = frozenset("?") if expr.alias else frozenset()
     w.line(f"return {expr.text}")
 
 

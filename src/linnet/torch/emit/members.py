@@ -50,7 +50,6 @@ def emit_state_write(w: Writer, op: Op) -> None:
     ref: Ref = op.attrs["ref"]
     value = op.operands[0]
     if op.attrs.get("done"):
-        w.get(value)
         w.flush()
         return
     w.flush(w.peek(value).names)
@@ -92,7 +91,9 @@ def emit_call(w: Writer, op: Op) -> None:
         w.flush(joined(tuple(parts)))
         w.line(text)
         return
-    made = variable_expr(w, op.result, text, frozenset("?"))
+    if w.unpack(op.result, text, joined(tuple(parts)), callee.writes):
+        return
+    made = variable_expr(w, op.result, text, callee.alias)
     made = replace(made, names=joined(tuple(parts)))
     w.define(op.result, made, effect=callee.writes, hint=callee.hint)
 

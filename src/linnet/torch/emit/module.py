@@ -49,6 +49,7 @@ class Callee:
     host_results: Sequence[bool]
     hint: str
     gradient: str | None = None
+    alias: frozenset[str] = frozenset("?")
     size_args: tuple[int, ...] = ()
 
 
@@ -86,6 +87,7 @@ class ModuleWriter:
         self._structs: dict[str, tuple[str, dict[str, str]]] = {}  # by the declaration's path
         self._enums: dict[EnumType, tuple[str, list[str]]] = {}
         self._regions = 0
+        self._written: dict[str, str] = {}
         self._uses_prepared = False
         for key, function in functions.items():
             self._declare(key, function)
@@ -208,7 +210,8 @@ class ModuleWriter:
     def generate(self) -> Generated:
         body: list[str] = []
         for callee in self.callees.values():
-            body += ["", "", *self._function(callee)]
+            lines = self._function(callee)
+            body += ["", "", *lines] if lines else []
         text = "\n".join([*self._header(), *self.types, *self._kernel_lines(), *body]) + "\n"
         calls = {entry: self.callees[key] for entry, key in self.entries.items()}
         structs = {path: name for path, (name, _) in self._structs.items()}
@@ -218,6 +221,11 @@ class ModuleWriter:
 
     def _function(self, callee: Callee) -> list[str]:
         lines = write_function(self, callee)
+        key = "\n".join(lines).replace(f"def {callee.name}(", "def (", 1)
+        if key in self._written and callee.function.grad is None:
+            callee.name = self._written[key]  # differs from it in sizes that the text doesn't show
+            return []
+        self._written[key] = callee.name
         grad = callee.function.grad
         if grad is None or not self.options.trainable:
             return lines
@@ -231,6 +239,8 @@ class ModuleWriter:
             "# PyTorch code made by linnet from",
             f"# {comment(self.options.title)}",
             f"# entries: {comment(entries)}; numerics: {self.options.numerics}",
+            "",
+            "from __future__ import annotations",
             "",
             "import math",
             "from enum import IntEnum",

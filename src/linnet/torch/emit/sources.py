@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 
+from linnet.diagnostics import InternalError
+
 
 @cache
 def _kernels() -> dict[str, tuple[str, frozenset[str]]]:
@@ -21,13 +23,23 @@ def _kernels() -> dict[str, tuple[str, frozenset[str]]]:
         text = file.read_text(encoding="utf-8")
         lines = text.splitlines()
         for node in ast.parse(text).body:
-            if not isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Assign):
+            if not isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Assign | ast.AnnAssign):
                 continue
             first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
-            name = node.targets[0].id if isinstance(node, ast.Assign) else node.name  # type: ignore[attr-defined]
+            name = _name(node)
             used = frozenset(n.id for n in ast.walk(node) if isinstance(n, ast.Name))
             found[name] = "\n".join(lines[first - 1 : node.end_lineno]), used
     return found
+
+
+def _name(node: ast.stmt) -> str:
+    match node:
+        case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+            return name
+        case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+            return name
+        case _:
+            raise InternalError("torch.emit", "a kernel file holds more than names")
 
 
 @cache

@@ -19,7 +19,7 @@ from linnet.ir import Function, Op, Ref, Region, SubVar, Value
 from linnet.torch.emit.dtypes import carried, dtype_of, tensor
 from linnet.torch.emit.expr import ADD, ATOM, MUL, Expr, joined
 from linnet.torch.emit.names import Names, attribute
-from linnet.types import DType, TensorType, Type
+from linnet.types import DType, TensorType, TupleType, Type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from linnet.torch.emit.module import ModuleWriter
 
 NEST_LIMIT = 60
+ANY_MEMORY = frozenset("?")
 SIZE_LIMIT = 2**31 - 1
 
 
@@ -51,6 +52,10 @@ class Writer:
         self.env: dict[int, Expr] = {}
         self.pending: dict[int, tuple[Value, Expr]] = {}
         self.left: Counter[int] = Counter()  # uses still to come
+        self.items: defaultdict[int, list[Value]] = defaultdict(list)  # of tuples, taken apart
+        self.item_index: dict[int, int] = {}
+        self.unpacked: set[int] = set()
+        self.tail: set[int] = set()  # what a region ends with and gives
         self.crossing: set[int] = set()  # used in a region inside the one that made it
         self.owner: dict[str, tuple[int, int]] = {}  # variable -> (value, region it was set in)
         self.holders: defaultdict[str, set[int]] = defaultdict(set)  # variable -> its readers
@@ -71,12 +76,18 @@ class Writer:
         for value in region.params:
             home[value.id] = number
         for op in region.ops:
-            self._uses(op.operands, home, number)
+            if op.kind == "tuple_get":
+                self.items[op.operands[0].id].append(op.results[0])
+                self.item_index[op.results[0].id] = op.attrs["index"]
+            if op.kind != "state_write" or not op.attrs.get("done"):
+                self._uses(op.operands, home, number)
             for inner in op.regions:
                 self._count(inner, home, serial)
             for value in op.results:
                 home[value.id] = number
         self._uses(region.results, home, number)
+        if region.ops and len(region.results) == 1 and region.ops[-1].results == region.results:
+            self.tail.add(region.results[0].id)
 
     def _uses(self, values: Iterable[Value], home: Mapping[int, int], number: int) -> None:
         for value in values:
@@ -131,6 +142,11 @@ class Writer:
             self.hold(value, expr)
             return
         crossing = value.id in self.crossing
+        if uses == 1 and value.id in self.tail:
+            if effect:
+                self.flush(expr.names)
+            self.hold(value, expr)
+            return
         if uses == 1 and not crossing and not effect and not keep and self._nests(value, expr):
             self.hold(value, expr)
             self.pending[value.id] = (value, expr)
@@ -155,6 +171,33 @@ class Writer:
         if name != expr.text:
             self.line(f"{name} = {expr.text}")
         self.hold(value, expr.renamed(name))
+
+    def unpack(self, value: Value, text: str, names: frozenset[str], effect: bool) -> bool:
+        """`a, b = text`, where the tuple is only ever taken apart; False where it is not."""
+        items = self.items[value.id]
+        type_ = value.type
+        if not isinstance(type_, TupleType) or not items or value.id in self.crossing:
+            return False
+        if self.left[value.id] != len(items) or len(items) > len(type_.items):
+            return False
+        self.flush(names)
+        before, self.locked = self.locked, self.locked | names
+        places: list[str] = ["_"] * len(type_.items)
+        for item in items:
+            index = self.item_index[item.id]
+            if places[index] != "_":
+                self.locked = before
+                return False
+            places[index] = self.variable(item, item.name or "item")
+        self.locked = before
+        ending = "," if len(places) == 1 else ""
+        self.line(f"{', '.join(places)}{ending} = {text}")
+        for item in items:
+            place = places[self.item_index[item.id]]
+            rank = len(item.type.shape) if isinstance(item.type, TensorType) else 0
+            self.hold(item, Expr(place, rank=rank, names=frozenset((place,)), alias=ANY_MEMORY))
+            self.unpacked.add(item.id)
+        return True
 
     def variable(self, value: Value | None, wanted: str, expr: Expr | None = None) -> str:
         """A variable to assign now: `wanted`, taken over from a value nobody reads any more."""

@@ -1,0 +1,81 @@
+"""What a backend decides about each op call of a bound program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from linnet.cli.target import Target
+from linnet.ir import Op
+from linnet.ir.walk import walk
+from linnet.passes import NativeChoice, NativeQuery, bind, lower
+from linnet.passes.module import Module
+from linnet.torch.natives.table import Decision, decide, selector
+
+
+@dataclass(frozen=True, slots=True)
+class OpCall:
+    """One call of an op: its place, operand types, and what was looked at in order.
+
+    The last decision is the chosen one when its `reason` is None; otherwise the body runs.
+    """
+
+    caller: str
+    op: str
+    place: str
+    operands: tuple[str, ...]
+    decisions: tuple[Decision, ...]
+
+
+def op_calls(target: Target, numerics: str, device: str) -> list[OpCall]:
+    """Every op call that is left where the backend chooses, in program order, callees first."""
+    select = selector(numerics, device, False)
+    asked: dict[Op, tuple[NativeQuery, tuple[Decision, ...]]] = {}
+    stages: list[tuple[str, Module]] = []
+
+    def spy(query: NativeQuery) -> NativeChoice | None:
+        asked[query.call] = query, decide(query, numerics, device)
+        return None if select is None else select(query)
+
+    def observe(name: str, module: Module) -> None:
+        stages.append((name, module))
+
+    binding = bind(target.program, target.block, target.generics)
+    lower(binding, target.entries, sizes=target.sizes, select=spy, observe=observe)
+    at = [name for name, _ in stages].index("natives")
+    asking = stages[at - 1][1]
+    # Bodies of ops that a native answers are asked about too; the next pass drops them.
+    alive = stages[at + 1][1].functions
+    return [
+        OpCall(
+            asking.origins.get(name, name),
+            query.origin,
+            str(op.span) if op.span is not None else "",
+            tuple(str(value.type) for value in op.operands),
+            decisions,
+        )
+        for name, function in asking.functions.items()
+        if name in alive
+        for op in walk(function.body)
+        if op in asked
+        for query, decisions in [asked[op]]
+    ]
+
+
+def describe(calls: list[OpCall]) -> Iterator[str]:
+    """The calls as lines of text, those of one caller together."""
+    caller = None
+    for call in calls:
+        if call.caller != caller:
+            caller = call.caller
+            yield f"{caller}"
+        yield f"  {call.op}({', '.join(call.operands)})  {call.place}".rstrip()
+        chosen = False
+        for decision in call.decisions:
+            native = decision.native
+            chosen = chosen or decision.reason is None
+            verdict = "chosen" if decision.reason is None else f"no: {decision.reason}"
+            yield f"    {native.kernel}: {verdict} ({native.note})"
+        if not chosen:
+            why = "no kernel applies" if call.decisions else "the backend has no kernel for it"
+            yield f"    body: chosen ({why})"

@@ -1,0 +1,59 @@
+"""`linnet explain`: the table's decisions, call by call."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from linnet.cli.app import main
+
+pytest.importorskip("torch")
+
+Capture = pytest.CaptureFixture[str]
+SOURCE = """\
+module toy
+
+use std.nn.linear::{Linear}
+
+pub op twice(x: f32) -> f32 {
+    return x + x
+}
+
+pub block Model<In: Dim, Out: Dim> {
+    sub layer: Linear<In, Out, f32>
+    param scale: Tensor[1; f32]
+
+    pub entry forward<B: Dim>(x: Tensor[B, In; f32]) -> Tensor[B, Out; f32] {
+        return layer.forward(x) * twice(scale[0])
+    }
+}
+"""
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> str:
+    path = tmp_path / "toy.linnet"
+    path.write_text(SOURCE)
+    return str(path)
+
+
+def explain(source: str, capsys: Capture, *options: str) -> list[str]:
+    assert main(["explain", source, "--bind", "In=4", "--bind", "Out=3", *options]) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+def test_each_call_has_its_choice(source: str, capsys: Capture) -> None:
+    lines = explain(source, capsys)
+    at = next(i for i, line in enumerate(lines) if "std.nn.linear::linear(" in line)
+    assert "Tensor[B, 4; f32]" in lines[at]
+    assert lines[at + 1].startswith("    linear: chosen")
+    at = next(i for i, line in enumerate(lines) if "toy::twice(f32)" in line)
+    assert lines[at].endswith("toy.linnet:14:35")
+    assert lines[at + 1] == "    body: chosen (the backend has no kernel for it)"
+
+
+def test_exact_numerics_runs_bodies(source: str, capsys: Capture) -> None:
+    lines = explain(source, capsys, "--numerics", "exact")
+    assert not [line for line in lines if ": chosen" in line and "body: chosen" not in line]
+    assert any("not under exact numerics" in line for line in lines)
