@@ -14,6 +14,22 @@ import linnet
 
 HOSTILE = "import os\nos.system('touch pwned')\nopen('pwned', 'w')\nraise SystemExit('hostile')\n"
 
+CARD = """\
+[model]
+name = "package"
+title = "Toy"
+summary = "A toy."
+license = "MIT"
+family = "toy"
+
+[source]
+path = "src/lib.linnet"
+
+[weights]
+files = ["model.safetensors"]
+bindings = "bindings.json"
+"""
+
 WATCH = """
 import json, os, sys
 
@@ -22,7 +38,7 @@ allowed = [os.path.realpath(p) for p in json.loads(sys.argv[3])]
 package = os.path.realpath(package)
 wrong, armed = [], False
 REFUSED = ("os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.forkpty",
-           "subprocess.Popen", "socket.", "pty.spawn", "ctypes.", "urllib.", "webbrowser.")
+           "subprocess.Popen", "socket.", "pty.spawn", "urllib.", "webbrowser.")
 
 def hook(event, args):
     global armed
@@ -41,7 +57,7 @@ def hook(event, args):
                 wrong.append(f"opened {path}")
             elif isinstance(args[1], str) and set(args[1]) & set("wax+") and path != os.devnull:
                 wrong.append(f"wrote {path}")
-        elif event in ("compile", "exec", "import"):
+        elif event in ("ctypes.dlopen", "compile", "exec", "import"):
             if package in repr(args[1 if event == "compile" else 0]):
                 wrong.append(f"{event} {args!r}")
     finally:
@@ -75,12 +91,14 @@ def package(tmp_path: Path) -> Path:
         for folder in (root, root / "src", root / "src/inner"):
             (folder / name).write_text(HOSTILE)
     (root / "src/__init__.py").write_text(HOSTILE)
+    (root / "nest.toml").write_text(CARD)
+    (root / "bindings.json").write_text("{}")
     (root / "build.sh").write_text("touch pwned\n")
     (root / ".env").write_text("LINNET_DEBUG=1\n")
     return root
 
 
-def test_check_fmt_and_inspect_run_nothing(package: Path) -> None:
+def test_check_fmt_inspect_and_show_run_nothing(package: Path) -> None:
     lib = str(package / "src/lib.linnet")
     commands = [
         ["check", str(package)],
@@ -89,6 +107,8 @@ def test_check_fmt_and_inspect_run_nothing(package: Path) -> None:
         ["inspect", "--tokens", lib],
         ["inspect", "--ast", lib],
         ["inspect", "--parameters", lib],
+        ["inspect", "--ir", lib],
+        ["nest", "show", str(package)],
     ]
     own = Path(linnet.__file__).resolve().parent
     allowed = [str(own), *{sys.prefix, sys.base_prefix, sys.exec_prefix}]

@@ -462,3 +462,30 @@ def test_division_in_dimensions() -> None:
     f = function("m::f", {"x": tensor(F32, n)}, body, generics=[n])
     assert run(f, np.arange(5, dtype=np.float32)).tolist() == [0, 1]
     assert isinstance(f.body.results[0].type, TensorType)
+
+
+def test_what_cannot_be_held_is_an_error() -> None:
+    (n,) = symbols("N")
+
+    def body(b: Builder) -> Value:
+        return b.emit("iota", type=tensor(I64, n))
+
+    f = function("m::f", {}, body, generics=[n])
+    for size in (10**15, 2**62, 2**70):
+        with pytest.raises(EvaluationError, match="`iota` failed"):
+            run(f, N=size)
+
+
+def test_call_chains_too_deep_for_python_are_an_error() -> None:
+    def body(callee: str) -> Any:
+        return lambda b, x: b.emit("call", [x], call_attrs(callee), type=scalar(I32))
+
+    names = [f"m::f{k}" for k in range(3000)]
+    chain = [
+        function(name, {"x": scalar(I32)}, body(below))
+        for name, below in zip(names, names[1:], strict=False)
+    ]
+    chain.append(function(names[-1], {"x": scalar(I32)}, lambda b, x: x))
+    with pytest.raises(EvaluationError, match="calls too deep"):
+        Evaluator({f.name: f for f in chain}).run(names[0], [1])
+    assert Evaluator({f.name: f for f in chain}).run(names[-100], [1]) == 1

@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import linnet
@@ -44,7 +45,12 @@ MAY_IMPORT = {
 ROOT_FILES = {"__init__", "__main__"}
 
 
-def modules() -> Iterator[tuple[Path, str, ast.Module]]:
+@cache
+def modules() -> tuple[tuple[Path, str, ast.Module], ...]:
+    return tuple(parsed())
+
+
+def parsed() -> Iterator[tuple[Path, str, ast.Module]]:
     for path in sorted(SOURCE.rglob("*.py")):
         relative = path.relative_to(SOURCE)
         area = relative.parts[0].removesuffix(".py")

@@ -39,6 +39,5 @@ def test_every_source() -> None:
         if format_module(SourceFile("t", text))[0] is None:
             continue
         read += 1
-        for _ in range(3):
-            assert fuzz.check(text, 1.0, rng) == (None, True)
+        assert fuzz.check(text, 1.0, rng) == (None, True)
     assert read > 0

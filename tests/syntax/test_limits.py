@@ -60,10 +60,10 @@ def body(statement: str) -> str:
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_ten_thousand_deep(name: str) -> None:
     file = SourceFile("t", body(STATEMENTS[name]))
-    start = time.perf_counter()
+    start = time.process_time()
     _, problems = parse_module(file)
     formatted, _ = format_module(file)
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
     assert (not problems) == (formatted is not None) == (name in VALID)
     # One mistake, and at most the brace that is missing at the end.
     assert len(problems) <= 2
@@ -90,9 +90,9 @@ def test_ten_thousand_deep(name: str) -> None:
     ids=lambda text: text[:25].strip() or "space",
 )
 def test_long(text: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     format_module(SourceFile("t", text))
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 def test_too_large() -> None:

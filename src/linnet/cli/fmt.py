@@ -12,6 +12,7 @@ import click
 from linnet.cli.inspect import read_source
 from linnet.cli.output import show_diagnostics
 from linnet.diagnostics import CompileError, SourceFile
+from linnet.diagnostics.escape import escape_text
 from linnet.packages.files import MAX_SOURCE_BYTES, decode_source
 from linnet.packages.walk import source_files
 
@@ -71,10 +72,10 @@ def _file(path: Path, only_check: bool) -> bool:
     if result == file.text:
         return False
     if only_check:
-        click.echo(f"would reformat {file.path}")
+        click.echo(f"would reformat {escape_text(file.path, 4096)}")
     else:
         _replace(path, result)
-        click.echo(f"reformatted {file.path}")
+        click.echo(f"reformatted {escape_text(file.path, 4096)}")
     return True
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from linnet.diagnostics import Diagnostic, Span
 from linnet.elaborate.blocks import block_info
@@ -24,7 +25,7 @@ from linnet.elaborate.naming import prelude_scope
 from linnet.elaborate.reporter import Reporter
 from linnet.elaborate.resolve import Resolver
 from linnet.elaborate.world import World
-from linnet.ir import Function, Program
+from linnet.ir import Program
 from linnet.packages import ModuleGraph
 
 
@@ -47,7 +48,11 @@ def check(graph: ModuleGraph) -> Program:
     }
     _report_containment(world)
     recursive = _report_recursion(world, checked)
-    functions = {name: _mark_broken(item.function, recursive) for name, item in checked.items()}
+    broken = _broken(checked, recursive)
+    functions = {
+        name: replace(item.function, broken=True) if name in broken else item.function
+        for name, item in checked.items()
+    }
     if not world.reporter.errors and not graph.diagnostics:
         _lint(world, graph, entities, checked)
     blocks = {entity.name: block_info(world, entity).block for entity in world.blocks}
@@ -113,12 +118,21 @@ def _cycle_error(world: World, message: str, cycle: list[str], span: Span, why: 
     world.reporter.report("E2119", message, span, notes=[" -> ".join(shown), why])
 
 
-def _mark_broken(function: Function, recursive: set[str]) -> Function:
-    if function.name not in recursive:
-        return function
-    from dataclasses import replace
-
-    return replace(function, broken=True)
+def _broken(checked: Mapping[str, Checked], recursive: set[str]) -> set[str]:
+    """Functions that hold an error or call, at any depth, one that does."""
+    callers: dict[str, list[str]] = {}
+    for name, item in checked.items():
+        for callee in item.callees:
+            callers.setdefault(callee, []).append(name)
+    broken: set[str] = set()
+    spreading = [name for name, item in checked.items() if item.function.broken]
+    spreading.extend(recursive)
+    while spreading:
+        name = spreading.pop()
+        if name not in broken:
+            broken.add(name)
+            spreading.extend(callers.get(name, ()))
+    return broken
 
 
 def _lint(

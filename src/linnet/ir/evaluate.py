@@ -130,9 +130,11 @@ class Evaluator:
         try:
             with np.errstate(all="ignore"):
                 result = self.call(plan, values, self.root if function.block else None)
-        except BaseException:
+        except BaseException as error:
             self.state.clear()
             self.state.update(before)
+            if isinstance(error, RecursionError):
+                raise EvaluationError(f"`{name}` calls too deep") from error
             raise
         return to_outside(function.body.results[0].type, result) if function.body.results else None
 
@@ -190,16 +192,16 @@ class Evaluator:
     def step(self, frame: Frame, op: Op) -> tuple[Any, ...]:
         """Runs one operation; gives its results."""
         control = CONTROL.get(op.kind)
-        if control is not None:
-            return control(frame, op)
-        concrete = frame.plan.concrete(op)
-        operands = tuple(frame.values[value] for value in op.operands)
-        call = Call(op.kind, operands, concrete.attrs, concrete.types, concrete.inputs, op.span)
         try:
-            result = SEMANTICS[op.kind](call)
-        except (MemoryError, OverflowError, DimError) as error:
+            if control is not None:
+                return control(frame, op)
+            concrete = frame.plan.concrete(op)
+            operands = tuple(frame.values[value] for value in op.operands)
+            call = Call(op.kind, operands, concrete.attrs, concrete.types, concrete.inputs, op.span)
+            return (_checked(call, SEMANTICS[op.kind](call)),)
+        except (MemoryError, OverflowError, DimError, ValueError) as error:
+            # Tensors past what NumPy can hold, and divisions by a size of 0.
             raise EvaluationError(f"`{op.kind}` failed: {error}", op.span) from error
-        return (_checked(call, result),)
 
     def native(self, call: Call) -> Any:
         kernel = str(call.attrs["kernel"])
@@ -247,7 +249,11 @@ class Evaluator:
     @staticmethod
     def _check_where(plan: Plan) -> None:
         for relation in plan.function.where:
-            if not plan.subst.relation(relation).evaluate({}):
+            try:
+                holds = plan.subst.relation(relation).evaluate({})
+            except DimError:
+                holds = False
+            if not holds:
                 raise EvaluationError(f"`{relation}` does not hold", plan.function.span)
 
     @staticmethod

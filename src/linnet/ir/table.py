@@ -57,22 +57,40 @@ class OpSpec:
 
 def _rows() -> list[OpSpec]:
     rows = [
-        OpSpec("const", "constant", 0, "A scalar; `value` is a Python int, float or bool.",
-               attrs={"value": "plain"}),
-        OpSpec("dim", "constant", 0, "A compile-time integer as a scalar of any numeric dtype.",
-               attrs={"dim": "dim"}),
+        OpSpec(
+            "const",
+            "constant",
+            0,
+            "A scalar; `value` is a Python int, float or bool.",
+            attrs={"value": "plain"},
+        ),
+        OpSpec(
+            "dim",
+            "constant",
+            0,
+            "A compile-time integer as a scalar of any numeric dtype.",
+            attrs={"dim": "dim"},
+        ),
         OpSpec("iota", "constant", 0, "0 .. n-1, n the result's only dimension.", "integer"),
-        OpSpec("cast", "unary", 1, "To the result's dtype; float to integer truncates."),
+        OpSpec(
+            "cast",
+            "unary",
+            1,
+            "To the result's dtype, rounded once. Float to integer truncates toward zero, what "
+            "lies outside becomes the nearest value, NaN 0; integers wrap; bool gives 0 or 1, "
+            "and anything but 0 is true.",
+        ),
         OpSpec("neg", "unary", 1, "-x, wrapping.", "numeric"),
         OpSpec("not", "unary", 1, "Logical not.", "bool"),
         OpSpec("abs", "unary", 1, "|x|, wrapping.", "numeric"),
     ]
     for name, doc in {
-        "exp": "e to the x", "log": "natural logarithm", "sqrt": "square root",
-        "rsqrt": "1 / sqrt(x)", "sin": "sine", "cos": "cosine", "tanh": "hyperbolic tangent",
-        "erf": "error function", "floor": "largest integer not above",
+        "exp": "e to the power x", "log": "Natural logarithm", "sqrt": "Square root",
+        "rsqrt": "1 / sqrt(x), rounded once", "sin": "Sine", "cos": "Cosine",
+        "tanh": "Hyperbolic tangent", "erf": "Error function",
+        "floor": "The largest whole number not above x",
     }.items():  # fmt: skip
-        rows.append(OpSpec(name, "unary", 1, f"The {doc}.", "float"))
+        rows.append(OpSpec(name, "unary", 1, f"{doc}.", "float"))
     for name, doc in {
         "add": "a + b", "sub": "a - b", "mul": "a * b",
         "div": "a / b; on integers truncating toward zero",
@@ -85,10 +103,14 @@ def _rows() -> list[OpSpec]:
             OpSpec(name, "binary", 2, f"{doc}: bitwise, logical on bool.", "integer_or_bool")
         )
     rows += [
-        OpSpec("shl", "binary", 2, "a << b; 0 for b at or past the width.", "integer"),
-        OpSpec("shr", "binary", 2,
-               "a >> b, arithmetic on signed dtypes; b at or past the width gives 0 or -1.",
-               "integer"),
+        OpSpec("shl", "binary", 2, "a << b; 0 for b below 0, at or past the width.", "integer"),
+        OpSpec(
+            "shr",
+            "binary",
+            2,
+            "a >> b, arithmetic on signed dtypes; b below 0, at or past the width gives 0 or -1.",
+            "integer",
+        ),
     ]
     signs = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
     for name, sign in signs.items():
@@ -115,14 +137,16 @@ def _rows() -> list[OpSpec]:
                "diagonal. A pack is indexed by ('axis', r) alone.",
                attrs={"source": "gather", "index_axes": "gather"}),
         OpSpec("reduce", "reduce", 1,
-               "`op` (sum prod max min any all) over `axes`, in the operand's dtype.",
+               "`op` (sum prod max min any all) over `axes`, in the operand's dtype; the order is "
+               "free, and f16 and bf16 are rounded once at the end.",
                attrs={"op": "plain", "axes": "axes"}),
         OpSpec("contract", "reduce", 2,
                "Sum of products: `inputs[k]` labels operand k's items with small integers, unique "
                "within an operand, `output` the result's; labels missing there are summed over. "
-               "A pack is one label.", "numeric",
+               "A pack is one label. Each product is rounded to the dtype, then summed as `reduce` "
+               "does.", "numeric",
                attrs={"inputs": "contract", "output": "contract"}),
-        OpSpec("cumsum", "reduce", 1, "Running sum along `axis`.", "numeric",
+        OpSpec("cumsum", "reduce", 1, "Running sum along `axis`, f16 and bf16 each rounded from a wider sum.", "numeric",
                attrs={"axis": "axis"}),
         OpSpec("tuple", "aggregate", None, "A tuple of the operands."),
         OpSpec("tuple_get", "aggregate", 1, "Item `index`.", attrs={"index": "plain"}),

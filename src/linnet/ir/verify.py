@@ -14,6 +14,7 @@ from linnet.diagnostics import InternalError, Span
 from linnet.dims import Dim, DimError, Facts, Relation
 from linnet.ir.core import Block, Function, GenericVar, Op, Program, Ref, Region, SubVar, Value
 from linnet.ir.shapes import Equal, infer, same_type
+from linnet.ir.table import OPS
 from linnet.types import GenericArg, OptionalType, Subst, TensorType, Type
 
 _MEMBERS = ("param", "state_read", "state_write", "match_sub", "for_subs")
@@ -115,6 +116,8 @@ class _Verifier:
     def types(self, op: Op) -> None:
         given = tuple(value.type for value in op.results)
         try:
+            for name in OPS[op.kind].attrs if op.kind in OPS else ():
+                hash(op.attrs.get(name))  # a list or dict could be changed behind our back
             types = infer(
                 op.kind,
                 [value.type for value in op.operands],

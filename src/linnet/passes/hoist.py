@@ -141,6 +141,8 @@ class _Mover:
         self.vars: dict[SubVar, int] = {}
         self.extras: list[tuple[Value, Value]] = []  # in `once`, and the parameter in the rest
         self.once_params: dict[int, Value] = {}
+        # Calls of `once` functions made so far, by list, callee and arguments: their values.
+        self.once_calls: dict[tuple[object, ...], list[Value]] = {}
 
     def run(self) -> Split:
         function = self.function
@@ -298,7 +300,11 @@ class _Mover:
         if not self.owner.traits.is_total(once):
             level = max(level, here.firm)
         operands = tuple(self.get(op.operands[k], level) for k in part.used)
+        key = (id(self.lists[level]), once, operands, op.attrs["generics"])
+        if key in self.once_calls:
+            return tuple(self.get(out, here.level) for out in self.once_calls[key])
         outs = [Value(subst.type(v.type), v.name, v.span) for v in part.extras]
+        self.once_calls[key] = outs
         attrs = {"callee": once, "generics": op.attrs["generics"], "receiver": None}
         to = self.lists[level]
         if len(outs) == 1:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from linnet.diagnostics.diagnostic import Diagnostic
 from linnet.diagnostics.span import SourceFile
 from linnet.syntax.layout import Writer
@@ -17,10 +19,13 @@ def format_module(file: SourceFile) -> tuple[str | None, tuple[Diagnostic, ...]]
     blank lines: no other white space. It parses to the same tree, and formats to itself.
     """
     lexed, found = lex(file)
-    tokens = build_tokens(file, lexed) if not found else []
+    # The parser splits `>=` where it closes generic arguments; the formatter does so for itself.
+    whole = replace(
+        lexed, kinds=list(lexed.kinds), texts=list(lexed.texts), starts=list(lexed.starts)
+    )
     module, diagnostics = parse_tokens(file, lexed, found)
     if diagnostics:
         return None, diagnostics
     out = Writer()
-    ModuleShaper(tokens).lines(module).write(out, 0, True)
+    ModuleShaper(build_tokens(file, whole)).lines(module).write(out, 0, True)
     return out.finish(), ()

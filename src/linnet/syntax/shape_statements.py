@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from linnet.syntax.layout import STEP, Entry, Piece, Remark, Seq, Text
+from linnet.syntax.layout import Entry, Piece, Remark, Seq, Text
 from linnet.syntax.layout_items import Braces, Lines, at_line_end
 from linnet.syntax.shape_exprs import ExprShaper
 from linnet.syntax.tokens import Comment
@@ -46,8 +46,10 @@ class StatementShaper(ExprShaper):
 
     def open_body(self) -> tuple[list[Piece], list[Comment]]:
         """Skip a body's `{`: the comments in the line before it, and those to go after it."""
-        ending = self.ending()
-        before: list[Piece] = [Remark(comment, STEP) for comment in self.lead()]
+        # Behind the brace, a documentation comment would document the first member.
+        documents = any(comment.doc for comment in self.comments[self.at])
+        ending = [] if documents else self.ending()
+        before: list[Piece] = [Remark(comment, 0) for comment in self.lead()]
         self.at += 1
         return before, [at_line_end(comment) for comment in ending] + self.trailing()
 

@@ -41,7 +41,7 @@ from linnet.types import (
 )
 
 # Operations looked at in all. A program that needs more gets fewer checks, never a longer wait.
-MAX_WORK = 40_000
+MAX_WORK = 20_000
 MAX_DEPTH = 60
 
 

@@ -1,0 +1,137 @@
+"""Mutations of real sources through the whole check.
+
+Run by hand for the full count: `python tests/fuzz_check.py --count 3000 --seed 1`. A mutation must
+raise nothing, take no more than five times the unmutated module's time, give a bounded report, and
+every function that comes out unbroken must pass the verifier.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import time
+import traceback
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT / "src"))
+sys.path.insert(0, str(ROOT / "tests"))
+
+import fuzz_syntax  # noqa: E402
+from linnet.diagnostics import SourceFile  # noqa: E402
+from linnet.diagnostics.render import render_text  # noqa: E402
+from linnet.elaborate import check  # noqa: E402
+from linnet.ir.verify import verify  # noqa: E402
+from linnet.packages import LoadedModule, ModuleGraph, load_sources, stdlib_root  # noqa: E402
+from linnet.syntax import parse_module  # noqa: E402
+
+MAX_DIAGNOSTICS = 700
+# Below this many seconds a measured time is noise.
+NOISE = 0.25
+
+
+def graphs() -> list[ModuleGraph]:
+    """The library, our models, and the published packages when they are at hand."""
+    places = [stdlib_root(), ROOT / "models" / "decoder"]
+    seeds = ROOT.parent / "shared" / "seeds"
+    if seeds.is_dir():
+        places += sorted(path for path in seeds.iterdir() if path.is_dir())
+    return [load_sources([path]) for path in places]
+
+
+def closure(graph: ModuleGraph, module: LoadedModule) -> ModuleGraph:
+    """The module with what it imports, and nothing else."""
+    wanted: set[str] = set()
+    stack = [module.id]
+    while stack:
+        name = stack.pop()
+        if name not in wanted:
+            wanted.add(name)
+            stack.extend(graph.modules[name].imports.values())
+    modules = {name: found for name, found in graph.modules.items() if name in wanted}
+    return ModuleGraph(modules, (module.id,), ())
+
+
+def with_text(graph: ModuleGraph, module: LoadedModule, text: str) -> ModuleGraph:
+    """The same graph with another text for its root module; imports go by what they name."""
+    file = SourceFile(module.file.path, text)
+    tree, diagnostics = parse_module(file)
+    known = {str(use.path): module.imports.get(at) for at, use in enumerate(module.tree.uses)}
+    imports = {
+        at: target
+        for at, use in enumerate(tree.uses)
+        if (target := known.get(str(use.path))) is not None
+    }
+    mutated = replace(module, file=file, tree=tree, imports=imports)
+    return ModuleGraph({**graph.modules, module.id: mutated}, graph.roots, diagnostics)
+
+
+def problem_of(graph: ModuleGraph, limit: float) -> str | None:
+    """What is wrong with checking `graph`; None when all is well."""
+    start = time.perf_counter()
+    try:
+        program = check(graph)
+        seconds = time.perf_counter() - start
+        for function in program.functions.values():
+            verify(function, program)
+        render_text(program.diagnostics)
+    except Exception:
+        return traceback.format_exc(limit=-6)
+    if seconds > limit:
+        return f"took {seconds:.2f} s, the limit is {limit:.2f}"
+    if len(program.diagnostics) > MAX_DIAGNOSTICS:
+        return f"{len(program.diagnostics)} diagnostics"
+    if any(function.broken for function in program.functions.values()) != program.has_errors:
+        heads = program.has_errors  # an error in a head or an import breaks no function
+        return None if heads else "a broken function without an error"
+    return None
+
+
+def mutations(count: int, seed: int) -> Iterator[tuple[str, ModuleGraph, float]]:
+    rng = random.Random(seed)
+    cases: list[tuple[ModuleGraph, LoadedModule, float]] = []
+    for graph in graphs():
+        for module in graph.modules.values():
+            small = closure(graph, module)
+            start = time.perf_counter()
+            check(small)
+            cases.append((small, module, max(NOISE, 5 * (time.perf_counter() - start))))
+    texts = [module.file.text for _, module, _ in cases]
+    for _ in range(count):
+        graph, module, limit = rng.choice(cases)
+        text = module.file.text
+        for _ in range(rng.choice((1, 1, 1, 2))):
+            text = rng.choice(fuzz_syntax.MUTATIONS)(rng, text, texts)
+        yield text, with_text(graph, module, text), limit
+
+
+def run(count: int, seed: int) -> list[tuple[str, str]]:
+    """Failures as `(problem, mutated text)`."""
+    failures = []
+    for text, graph, limit in mutations(count, seed):
+        problem = problem_of(graph, limit)
+        if problem is not None:
+            failures.append((problem, text))
+    return failures
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=3000)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    failures = run(arguments.count, arguments.seed)
+    for number, (problem, text) in enumerate(failures[:20]):
+        path = Path(f"fuzz-check-{arguments.seed}-{number}.linnet")
+        path.write_text(text, encoding="utf-8")
+        print(f"{path}: {problem}")
+    print(f"{arguments.count - len(failures)} passed, {len(failures)} failed")
+    sys.exit(bool(failures))
+
+
+if __name__ == "__main__":
+    main()
