@@ -82,6 +82,8 @@ def duplicate_tokens(rng: random.Random, text: str, others: list[str]) -> str:
 
 def swap_tokens(rng: random.Random, text: str, others: list[str]) -> str:
     parts = pieces(text)
+    if len(parts) < 2:
+        return text
     (_, a, b), (_, c, d) = sorted(rng.sample(parts, 2), key=lambda part: part[1])
     return text[:a] + text[c:d] + text[b:c] + text[a:b] + text[d:]
 

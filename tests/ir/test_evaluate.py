@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import ml_dtypes
@@ -481,10 +482,7 @@ def test_call_chains_too_deep_for_python_are_an_error() -> None:
         return lambda b, x: b.emit("call", [x], call_attrs(callee), type=scalar(I32))
 
     names = [f"m::f{k}" for k in range(3000)]
-    chain = [
-        function(name, {"x": scalar(I32)}, body(below))
-        for name, below in zip(names, names[1:], strict=False)
-    ]
+    chain = [function(name, {"x": scalar(I32)}, body(below)) for name, below in pairwise(names)]
     chain.append(function(names[-1], {"x": scalar(I32)}, lambda b, x: x))
     with pytest.raises(EvaluationError, match="calls too deep"):
         Evaluator({f.name: f for f in chain}).run(names[0], [1])

@@ -18,7 +18,7 @@ from linnet.ir.verify import verify
 from linnet.ir.walk import walk
 from linnet.passes.drop import drop
 from linnet.passes.hoist import hoist
-from linnet.passes.inline import inline
+from linnet.passes.inline import inline, unwrap
 from linnet.passes.module import Module
 from linnet.passes.prepare import prepare
 from linnet.passes.rename import rename
@@ -41,6 +41,9 @@ PASSES: dict[str, Callable[[Module], Module]] = {
     "drop": drop,
     "prepare": prepare,
     "hoist": hoist,
+    "unwrap": unwrap,
+    "share again": share,
+    "drop again": drop,
     "state": state,
     "rename": rename,
 }

@@ -87,7 +87,7 @@ class Writer:
 
     def statements(self, count: int, depth: int) -> None:
         for _ in range(count):
-            choice = self.rng.randrange(14)
+            choice = self.rng.randrange(16)
             if choice < 9:
                 self.simple(choice)
             elif choice < 11:
@@ -117,6 +117,8 @@ class Writer:
             old = b.emit("state_read", [], {"ref": ref}, type=SQUARE)
             self.squares.append(old)
             new = self.update(old)
+            if rng.random() < 0.3:  # the state as it was, looked at before the result is written
+                self.squares.append(b.emit("state_read", [], {"ref": ref}, type=SQUARE))
             b.emit_many("state_write", [new], {"ref": ref}, types=())
 
     def update(self, target: Value | None = None) -> Value:
@@ -144,7 +146,13 @@ class Writer:
         kept = list(self.squares)
         with self.b.region(params) as region:
             self.squares += [p for p in params if p.type == SQUARE]
+            if self.rng.random() < 0.5:  # something from outside, early: a loop comes back to it
+                outside = self.rng.choice(kept)
+                self.squares.append(self.b.emit("add", [outside, self.square()]))
             self.statements(count, depth)
+            if self.rng.random() < 0.5:
+                ref = SELF.child(self.rng.choice("ab"))
+                self.b.emit_many("state_write", [self.square()], {"ref": ref}, types=())
             carried = sum(p.type == SQUARE for p in params)
             region.give(*(self.square() for _ in range(carried or 1)))
         self.squares = kept
@@ -157,7 +165,7 @@ class Writer:
             test = b.emit("gt", [sum_, b.const(0.0, F64)])
             both = [self.inside([], rng.randint(1, 3), depth) for _ in range(2)]
             self.squares.append(b.emit("if", [test], type=SQUARE, regions=both))
-        elif choice == 12:
+        elif choice in (12, 14, 15):
             number = Value(scalar(DType.I64))
             carried = [self.square() for _ in range(rng.randint(1, 2))]
             params = [Value(SQUARE) for _ in carried]

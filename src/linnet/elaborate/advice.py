@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from linnet.dims import Dim, DimError, Facts, Relation, Verdict, mod
+from linnet.dims import Facts, Relation, suggest
 
 
 def describe_facts(facts: Facts) -> tuple[str, ...]:
@@ -15,27 +15,6 @@ def describe_facts(facts: Facts) -> tuple[str, ...]:
 
 
 def where_help(facts: Facts, relation: Relation) -> str | None:
-    """The clause that would prove `relation`; None when no clause can.
-
-    A missing divisibility says more than the equation it would prove: `H % Heads == 0` rather
-    than `H / Heads * Heads == H`.
-    """
-    if not (relation.left.symbols or relation.right.symbols):
-        return None
-    if facts.prove(relation) is Verdict.REFUTED:
-        return None
-    for clause in _divisibilities(relation):
-        if facts.assume(clause).proves(relation):
-            return f"add `where {clause}`"
-    return f"add `where {relation}`"
-
-
-def _divisibilities(relation: Relation) -> list[Relation]:
-    found: dict[Relation, None] = {}
-    for op in sorted(relation.left.ops | relation.right.ops, key=lambda op: op.key):
-        if op.kind == "floordiv":
-            try:
-                found[Relation(mod(*op.args), "==", Dim.of(0))] = None
-            except DimError:
-                continue
-    return list(found)[:8]
+    """The clauses that would prove `relation`; None when no clause can."""
+    clauses = suggest(relation, facts)
+    return f"add `where {', '.join(map(str, clauses))}`" if clauses else None

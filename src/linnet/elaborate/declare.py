@@ -85,7 +85,7 @@ def _repeated_case(world: World, item: tree.Enum) -> None:
     seen: set[str] = set()
     for case in item.cases:
         if case.text in seen:
-            world.reporter.report("E1204", f"there are two cases named `{case.text}`", case.span)
+            world.reporter.report("E1205", f"there are two cases named `{case.text}`", case.span)
         seen.add(case.text)
 
 

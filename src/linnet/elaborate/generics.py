@@ -122,7 +122,7 @@ def struct_info(resolver: Resolver, entity: StructEntity) -> StructInfo | None:
     for field in entity.decl.fields:
         if field.name.text in fields:
             resolver.report(
-                "E1204", f"there are two fields named `{field.name.text}`", field.name.span
+                "E1205", f"there are two fields named `{field.name.text}`", field.name.span
             )
             continue
         fields[field.name.text] = inner.type(field.type)

@@ -61,13 +61,16 @@ def check_not_prelude(reporter: Reporter, name: tree.Name) -> bool:
 
 
 def declare(reporter: Reporter, scope: Scope, name: tree.Name, entity: Entity, what: str) -> None:
-    """Adds a name that must be new in its scope (E1204); `_` names nothing."""
+    """Adds a name that must be new in its scope; `_` names nothing.
+
+    Reports E1204 for two items or imports of one name, E1205 for two of anything else.
+    """
     if name.text == "_" or not check_not_prelude(reporter, name):
         return
     earlier = scope.names.get(name.text)
     if earlier is not None and not isinstance(earlier, BrokenEntity):
         reporter.report(
-            "E1204",
+            "E1204" if what in ("items", "names") else "E1205",
             f"there are two {what} named `{name.text}`",
             name.span,
             label="declared again",

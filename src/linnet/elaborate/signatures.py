@@ -57,7 +57,7 @@ def _params(resolver: Resolver, entity: FunctionEntity) -> tuple[SigParam, ...]:
         param = SigParam(name, resolver.type(decl.type), decl.default, decl.name.span)
         if name in seen and name != "_":
             resolver.report(
-                "E1204",
+                "E1205",
                 f"there are two parameters named `{name}`",
                 decl.name.span,
                 related=[(seen[name].span, "first declared here")],

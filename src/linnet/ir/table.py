@@ -95,7 +95,7 @@ def _rows() -> list[OpSpec]:
         "add": "a + b", "sub": "a - b", "mul": "a * b",
         "div": "a / b; on integers truncating toward zero",
         "rem": "a - b * trunc(a / b), the sign of a",
-        "min": "the smaller, NaN if either is", "max": "the larger, NaN if either is",
+        "min": "The smaller, NaN if either is", "max": "The larger, NaN if either is",
     }.items():  # fmt: skip
         rows.append(OpSpec(name, "binary", 2, f"{doc}; integers wrap.", "numeric"))
     for name, doc in {"and": "a & b", "or": "a | b", "xor": "a ^ b"}.items():
@@ -117,7 +117,7 @@ def _rows() -> list[OpSpec]:
         rule: DTypeRule = "any" if name in ("eq", "ne") else "numeric"
         rows.append(OpSpec(name, "compare", 2, f"a {sign} b, bool.", rule))
     rows += [
-        OpSpec("select", "select", 3, "operand 1 where operand 0 is true, else operand 2."),
+        OpSpec("select", "select", 3, "Operand 1 where operand 0 is true, else operand 2."),
         OpSpec("broadcast", "shape", 1,
                "Operand item i is result item axes[i] (increasing), its extent equal or 1; the "
                "result's other items repeat.", attrs={"axes": "placement"}),
@@ -146,7 +146,9 @@ def _rows() -> list[OpSpec]:
                "A pack is one label. Each product is rounded to the dtype, then summed as `reduce` "
                "does.", "numeric",
                attrs={"inputs": "contract", "output": "contract"}),
-        OpSpec("cumsum", "reduce", 1, "Running sum along `axis`, f16 and bf16 each rounded from a wider sum.", "numeric",
+        OpSpec("cumsum", "reduce", 1,
+               "Running sum along `axis`; f16 and bf16 elements are each rounded from a wider sum.",
+               "numeric",
                attrs={"axis": "axis"}),
         OpSpec("tuple", "aggregate", None, "A tuple of the operands."),
         OpSpec("tuple_get", "aggregate", 1, "Item `index`.", attrs={"index": "plain"}),

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from linnet.nest.card import Card
 from linnet.nest.errors import NEST_CODES, NestError
-from linnet.nest.load import load
+from linnet.nest.loader import load
 from linnet.nest.progress import Progress
 
 __all__ = [

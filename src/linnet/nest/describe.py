@@ -11,7 +11,7 @@ from linnet.diagnostics.diagnostic import CompileError, Diagnostic
 from linnet.ir import Program
 from linnet.nest.card import CARD_NAME, Card
 from linnet.nest.errors import problem, quoted
-from linnet.nest.load import confine
+from linnet.nest.loader import confine
 from linnet.nest.progress import size_text
 from linnet.passes import BindError, bind
 from linnet.weights import Manifest, manifest_of, read_bindings

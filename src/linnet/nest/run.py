@@ -15,7 +15,7 @@ from linnet.nest.errors import fail
 from linnet.nest.fetch import fetch_text_files, fetch_weights
 from linnet.nest.find import find_card
 from linnet.nest.generate import Generator, Sampling, generate
-from linnet.nest.load import find_loader, load, one_or_all
+from linnet.nest.loader import find_loader, load, one_or_all
 from linnet.nest.progress import Progress
 from linnet.nest.text import TextModel, text_from_folder, text_from_gguf
 
@@ -74,6 +74,7 @@ def run_model(
         bound |= {"Batch": 1, "MaxSeq": len(ids) + room}
         if dtype is not None:
             bound["T"] = dtype
+            options.setdefault("cast_dtype", True)
         started = perf_counter()
         loaded = load(
             card,

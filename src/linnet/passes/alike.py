@@ -7,6 +7,7 @@ from typing import Any
 
 from linnet.dims import Dim, Symbol, fresh_symbol
 from linnet.ir import Function, Op, Ref, Region, SubVar, Value
+from linnet.passes.memo import Memo
 from linnet.types import Subst
 
 
@@ -50,7 +51,7 @@ def fingerprint(function: Function) -> object:
     pairs = {
         generic.var: Dim.of(_position(number)) for number, generic in enumerate(function.generics)
     }
-    reader = _Reader(Subst.of(pairs))
+    reader = _Reader(Memo.of_subst(Subst.of(pairs)))
     params = tuple(map(reader.define, (p.value for p in function.params)))
     defaults = tuple(repr(p.default) for p in function.params)
     body = reader.region(function.body)

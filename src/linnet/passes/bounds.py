@@ -20,6 +20,7 @@ from linnet.dims import Dim, Symbol
 from linnet.ir.core import Function, GenericVar
 from linnet.passes.bound import Binding
 from linnet.passes.bounding.analysis import Analysis
+from linnet.passes.bounding.control import CONTROL
 from linnet.passes.bounding.host import HostRun, Unavailable
 from linnet.passes.bounding.values import Found, Guard, Host, Leaves
 from linnet.types import DType, GenericArg
@@ -133,7 +134,7 @@ def input_requirements(
     known which values are integers), `fixed` gives sizes by name that every check would repeat.
     `origins` gives specialised functions' source names.
     """
-    analysis = Analysis(functions, origins or {})
+    analysis = Analysis(functions, origins or {}, CONTROL)
     analysis.entry(entry, args or {})
     sizes = {g.name: g.var for g in entry.generics if isinstance(g.var, Symbol)}
     grouped: dict[Any, list[Found]] = {}

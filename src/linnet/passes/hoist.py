@@ -141,7 +141,7 @@ class _Mover:
         self.vars: dict[SubVar, int] = {}
         self.extras: list[tuple[Value, Value]] = []  # in `once`, and the parameter in the rest
         self.once_params: dict[int, Value] = {}
-        # Calls of `once` functions made so far, by list, callee and arguments: their values.
+        # Calls of `once` functions made so far, by level, callee and arguments: their values.
         self.once_calls: dict[tuple[object, ...], list[Value]] = {}
 
     def run(self) -> Split:
@@ -300,31 +300,30 @@ class _Mover:
         if not self.owner.traits.is_total(once):
             level = max(level, here.firm)
         operands = tuple(self.get(op.operands[k], level) for k in part.used)
-        key = (id(self.lists[level]), once, operands, op.attrs["generics"])
-        if key in self.once_calls:
-            return tuple(self.get(out, here.level) for out in self.once_calls[key])
-        outs = [Value(subst.type(v.type), v.name, v.span) for v in part.extras]
-        self.once_calls[key] = outs
+        key = (level, once, operands, op.attrs["generics"])
+        outs = self.once_calls.get(key)
+        if outs is None:
+            outs = [Value(subst.type(v.type), v.name, v.span) for v in part.extras]
+            self.emit_once(op, once, operands, outs, level)
+            if level <= 1:  # deeper lists end with their region
+                self.once_calls[key] = outs
+        return tuple(self.get(out, here.level) for out in outs)
+
+    def emit_once(
+        self, op: Op, once: str, operands: tuple[Value, ...], outs: list[Value], level: int
+    ) -> None:
+        """A call of `once` at a level, its results known as if the original had them."""
         attrs = {"callee": once, "generics": op.attrs["generics"], "receiver": None}
         to = self.lists[level]
-        if len(outs) == 1:
-            to.append(Op("call", operands, (outs[0],), MappingProxyType(attrs), (), op.span))
-        else:
-            both = Value(TupleType(tuple(v.type for v in outs)), "", op.span)
-            to.append(Op("call", operands, (both,), MappingProxyType(attrs), (), op.span))
-            for index, out in enumerate(outs):
+        whole = outs[0]
+        if len(outs) > 1:
+            whole = Value(TupleType(tuple(v.type for v in outs)), "", op.span)
+        to.append(Op("call", operands, (whole,), MappingProxyType(attrs), (), op.span))
+        for index, out in enumerate(outs):
+            self.known[out] = _Known(level, None, {level: out})
+            if len(outs) > 1:
                 item: Mapping[str, Any] = MappingProxyType({"index": index})
-                to.append(Op("tuple_get", (both,), (out,), item, (), op.span))
-        return tuple(map(self.stand_in(level, here.level), outs))
-
-    def stand_in(self, level: int, use: int) -> Any:
-        """Makes values of the copy known as values of the original, so that `get` finds them."""
-
-        def found(value: Value) -> Value:
-            self.known[value] = _Known(level, None, {level: value})
-            return self.get(value, use)
-
-        return found
+                to.append(Op("tuple_get", (whole,), (out,), item, (), op.span))
 
     def regions(self, op: Op, here: _Here) -> None:
         """An operation with regions that stays; what can leave them does."""

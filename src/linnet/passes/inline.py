@@ -2,7 +2,8 @@
 
 Needs specialised functions. Guarantees that what stays is called: an op (a backend may have its own
 code for it), an entry, a method (generated source keeps one function for each), anything with
-control flow, and whatever is longer than `LONGEST`.
+control flow, and whatever is longer than `LONGEST`. `unwrap` is for what `hoist` leaves: functions
+that only hand on what one call gives.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ from linnet.ir import Function, GenericVar, Op, Value
 from linnet.ir.rewrite import Rewriter
 from linnet.ir.walk import callees
 from linnet.passes.module import Module
+from linnet.passes.simplify import simplify_function
 from linnet.types import GenericArg, Subst
 
 LONGEST = 6
 _FREE = frozenset({"const", "dim", "tuple", "tuple_get", "some", "none"})
+_HANDED = frozenset({"call", "tuple", "tuple_get"})
 
 
 def inline(module: Module) -> Module:
@@ -31,6 +34,27 @@ def inline(module: Module) -> Module:
         if _is_small(function):
             small[name] = function
     return module.with_functions(done)
+
+
+def unwrap(module: Module) -> Module:
+    """Functions that do nothing but hand on one call's values become part of their callers."""
+    done: dict[str, Function] = {}
+    wrappers: dict[str, Function] = {}
+    for name, function in module.functions.items():
+        if any(callee in wrappers for callee in callees(function)):
+            function = simplify_function(_inlined(function, wrappers))
+        done[name] = function
+        if name not in module.prepared and _is_wrapper(function):
+            wrappers[name] = function
+    return module.with_functions(done)
+
+
+def _is_wrapper(function: Function) -> bool:
+    if function.kind != "fn" or function.block is not None:
+        return False
+    kinds = [op.kind for op in function.body.ops]
+    calls = [op for op in function.body.ops if op.kind == "call"]
+    return len(calls) == 1 and not calls[0].attrs.get("prepared") and set(kinds) <= _HANDED
 
 
 def _is_small(function: Function) -> bool:

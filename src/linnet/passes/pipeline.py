@@ -13,7 +13,7 @@ from linnet.ir import Function
 from linnet.passes.bound import Binding
 from linnet.passes.drop import drop
 from linnet.passes.hoist import hoist
-from linnet.passes.inline import inline
+from linnet.passes.inline import inline, unwrap
 from linnet.passes.module import Module
 from linnet.passes.natives import NativeSelector, natives
 from linnet.passes.prepare import prepare
@@ -77,6 +77,7 @@ def lower(
     if optimize:
         step("prepare", lambda m: prepare(m, trainable=trainable))
         step("hoist", hoist)
+        step("unwrap", unwrap)
         step("share", share)
         step("drop", drop)
     step("state", state)

@@ -1,8 +1,8 @@
 """share: what is computed twice alike is computed once.
 
 Needs specialised functions. Guarantees that within a function no two pure operations with equal
-operands and attributes stay where one sees the other, and that specialised functions of one source
-function that are alike are one.
+operands and attributes stay where one sees the other, nor two reads of a state between which
+nothing is written, and that specialised functions of one source function that are alike are one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from linnet.passes.alike import Unhashable, fingerprint, frozen
 from linnet.passes.effects import call_has_effects, summaries
 from linnet.passes.module import Module
 
-_NEVER = frozenset({"state_read", "state_write", "some", "none"})
+_NEVER = frozenset({"state_write", "some", "none"})
 
 
 def share(module: Module) -> Module:
@@ -56,6 +56,7 @@ class _Sharer:
         self.has_effects = has_effects
         self.instead = instead
         self.scopes: list[dict[object, tuple[Value, ...]]] = []
+        self.epoch = 0  # goes up wherever some state may have been written
         self.rw = Rewriter(self.transform, fresh=False)
 
     def run(self, function: Function) -> Function:
@@ -67,8 +68,11 @@ class _Sharer:
         if op.kind == "call" and attrs["callee"] in self.instead:
             attrs = MappingProxyType({**attrs, "callee": self.instead[attrs["callee"]]})
         if op.regions:
+            self.epoch += 1
             regions = tuple(map(self._region, op.regions))
             return rw.copy(op, attrs=attrs, regions=regions)
+        if op.kind == "state_write" or (op.kind == "call" and self.has_effects(op)):
+            self.epoch += 1
         key = self._key(op, attrs)
         if key is None:
             return None if attrs is op.attrs else rw.copy(op, attrs=attrs)
@@ -85,12 +89,14 @@ class _Sharer:
             return self.rw.region(region)
         finally:
             self.scopes.pop()
+            self.epoch += 1
 
     def _key(self, op: Op, attrs: Mapping[str, Any]) -> object | None:
         if op.kind in _NEVER or (op.kind == "call" and self.has_effects(op)):
             return None
         try:
             types = tuple(value.type for value in op.results)
-            return op.kind, self.rw.operands(op), frozen(attrs), types
+            epoch = self.epoch if op.kind == "state_read" else 0
+            return op.kind, epoch, self.rw.operands(op), frozen(attrs), types
         except Unhashable:
             return None

@@ -32,6 +32,7 @@ from linnet.ir import (
 )
 from linnet.ir.rewrite import Rewriter
 from linnet.passes.bound import MAX_SIZE, BindError, Binding
+from linnet.passes.memo import Memo
 from linnet.passes.module import Module
 from linnet.passes.presence import Absent, Node, root_node
 from linnet.types import DType, GenericArg, OptionalType, PackVar, Subst, TensorType
@@ -142,7 +143,7 @@ def _bind_generics(
         return _local_dim(arg, stay) if isinstance(arg, Dim) else arg
 
     pairs = {g.var: local(arg) for g, arg in zip(function.generics, args, strict=True)}
-    return tuple(stay[dim] for dim in symbolic), Subst.of(pairs)
+    return tuple(stay[dim] for dim in symbolic), Memo.of_subst(Subst.of(pairs))
 
 
 def _local_dim(dim: Dim, stay: Mapping[Dim, Generic]) -> Dim:

@@ -27,6 +27,7 @@ class Writer:
         self.lines: list[str] = []
         self.line = ""
         self.break_at = -1
+        self.ended = False
 
     def text(self, text: str) -> None:
         if not text:
@@ -56,13 +57,16 @@ class Writer:
         if comment.place == "inline":
             self.text(text + " ")
             return
-        if comment.place == "own" and (self.line.strip() or self.break_at >= 0):
+        # Nothing can follow a line comment, not even a comment.
+        ended = self.ended and self.break_at >= 0
+        if ended or (comment.place == "own" and (self.line.strip() or self.break_at >= 0)):
             self.newline(indent)
         self.break_at = -1
         if self.line.strip():
             self.line = self.line.rstrip() + " "
         self.text(text)
         self.break_at = indent
+        self.ended = text.startswith("//")
 
     def fits(self, piece: Piece, tail: int) -> bool:
         flat = piece.flat

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from linnet.syntax.layout import STEP, WIDTH, Bracket, Entry, Piece, Writer
 from linnet.syntax.tokens import Comment
 
@@ -55,11 +53,6 @@ def needs_blank(before: Entry, entry: Entry) -> bool:
     if before.kind == "use" and entry.kind != "use":
         return True
     return entry.lead[0].blank if entry.lead else entry.blank
-
-
-def at_line_end(comment: Comment) -> Comment:
-    """A comment that stood in the line, to stand at its end."""
-    return replace(comment, place="trailing") if comment.place == "inline" else comment
 
 
 class Braces(Piece):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from linnet.syntax.layout import Bracket, Entry, Piece, Remark, Seq, Text
@@ -10,6 +11,11 @@ from linnet.syntax.tokens import Comment, Token
 from linnet.syntax.tree import Path
 
 Node = TypeVar("Node")
+
+
+def at_line_end(comment: Comment) -> Comment:
+    """A comment that stood in the line, to stand at its end."""
+    return replace(comment, place="trailing") if comment.place == "inline" else comment
 
 
 class Shaper:
@@ -60,12 +66,14 @@ class Shaper:
         return comments[:count]
 
     def ending(self) -> list[Comment]:
-        """Claim the comments before an operator or `=`'s value that do not stand in the line."""
+        """Claim the comments before an operand or value up to the last that ends its line; those
+        behind it stay with the token."""
         comments = self.comments[self.at]
-        if all(comment.place == "inline" for comment in comments):
-            return []
-        self.comments[self.at] = []
-        return comments
+        count = len(comments)
+        while count and comments[count - 1].place == "inline":
+            count -= 1
+        self.comments[self.at] = comments[count:]
+        return [at_line_end(comment) for comment in comments[:count]]
 
     def close_angle(self) -> None:
         """Skip a `>`, or the first half of a `>=`."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import assert_never
 
 from linnet.syntax.layout import Entry, Piece, Remark, Seq, Text
-from linnet.syntax.layout_items import Braces, Lines, at_line_end
+from linnet.syntax.layout_items import Braces, Lines
+from linnet.syntax.shape import at_line_end
 from linnet.syntax.shape_exprs import ExprShaper
 from linnet.syntax.tokens import Comment
 from linnet.syntax.tree import (
@@ -48,10 +49,12 @@ class StatementShaper(ExprShaper):
         """Skip a body's `{`: the comments in the line before it, and those to go after it."""
         # Behind the brace, a documentation comment would document the first member.
         documents = any(comment.doc for comment in self.comments[self.at])
-        ending = [] if documents else self.ending()
-        before: list[Piece] = [Remark(comment, 0) for comment in self.lead()]
+        inline = all(comment.place == "inline" for comment in self.comments[self.at])
+        comments = self.lead()
         self.at += 1
-        return before, [at_line_end(comment) for comment in ending] + self.trailing()
+        if documents or inline:
+            return [Remark(comment, 0) for comment in comments], self.trailing()
+        return [], [at_line_end(comment) for comment in comments] + self.trailing()
 
     def close_body(self, before: list[Piece], opened: list[Comment], entries: list[Entry]) -> Piece:
         """The body whose `}` is the current token."""

@@ -56,8 +56,10 @@ class Comment:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One token. `kind` is the text itself for keywords and punctuation, else one of `name`,
-    `int`, `float`, `string`, `reserved`, `bad` (reported already) and `eof`. `comments` are those
+    """One token.
+
+    `kind` is the text itself for keywords and punctuation, else `name`, `int`, `float`, `string`,
+    `reserved` or `eof`, or `bad` or `number` for what is reported already. `comments` are those
     between the token before and this one; `blank` says that a blank line stands right before it.
     """
 

@@ -2,7 +2,8 @@
 
 The order inside a sum is free. Sums, products and running sums of f16 and bf16 are held in f32 and
 rounded to the dtype once an element of the result; `contract` rounds each product to the dtype
-first, as the multiplication it stands for does. Wider floats are summed in their own dtype.
+first, as the multiplication it stands for does. Wider floats are summed in their own dtype. The
+sign of a sum that is zero is not part of the meaning.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ _PRODUCTS_AT_ONCE = 1 << 22
 
 @meaning("reduce")
 def _reduce(call: Call) -> Any:
-    x, axes = widen(call.operands[0], call.dtype), call.attrs["axes"]
+    axes = call.attrs["axes"]
+    if not axes:
+        return call.operands[0]
+    x = widen(call.operands[0], call.dtype)
     match call.attrs["op"]:
         case "sum":
             return narrow(np.sum(x, axis=axes, dtype=x.dtype), call.dtype)

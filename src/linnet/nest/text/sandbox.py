@@ -172,6 +172,9 @@ class _Environment(ImmutableSandboxedEnvironment):
             return False
         return bool(super().is_safe_attribute(obj, attr, value))
 
+    def wrap_str_format(self, value: Any) -> None:
+        """No formatting at all: a width of ten digits is a text of ten gigabytes."""
+
     def call(self, context: Any, obj: Any, /, *args: Any, **kwargs: Any) -> Any:
         owner, name = getattr(obj, "__self__", None), getattr(obj, "__name__", "")
         if isinstance(owner, str) and name == "replace" and len(args) >= 2:

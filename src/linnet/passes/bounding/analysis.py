@@ -7,7 +7,7 @@ over known numbers, and its first round with the values it starts from.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from linnet.dims import Dim
@@ -65,12 +65,16 @@ class Frame:
         return found if isinstance(found, Known) else UNKNOWN
 
 
+Control = Callable[["Analysis", Frame, Op], tuple[Abstract, ...]]
+
+
 @dataclass(slots=True)
 class Analysis:
-    """The walk's state; `found` is what it is for."""
+    """The walk's state; `found` is what it is for. `controls` follow control flow and calls."""
 
     functions: Mapping[str, Function]
     origins: Mapping[str, str]
+    controls: Mapping[str, Control]
     leaves: Leaves = field(default_factory=Leaves)
     interner: Interner = field(default_factory=Interner)
     found: list[Found] = field(default_factory=list)
@@ -118,9 +122,7 @@ class Analysis:
         return tuple(frame.values.get(value, UNKNOWN) for value in region.results)
 
     def op(self, frame: Frame, op: Op) -> tuple[Abstract, ...]:
-        from linnet.passes.bounding.control import CONTROL
-
-        control = CONTROL.get(op.kind)
+        control = self.controls.get(op.kind)
         if control is not None:
             return control(self, frame, op)
         operands = [frame.values.get(value, UNKNOWN) for value in op.operands]

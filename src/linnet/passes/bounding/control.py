@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from linnet.dims import Dim, fresh_symbol
 from linnet.ir.core import GenericVar, Op, Region
-from linnet.passes.bounding.analysis import MAX_DEPTH, Analysis, Frame, could_index
+from linnet.passes.bounding.analysis import MAX_DEPTH, Analysis, Control, Frame, could_index
 from linnet.passes.bounding.origins import ORIGINS
 from linnet.passes.bounding.values import (
     UNKNOWN,
@@ -20,7 +20,6 @@ from linnet.passes.bounding.values import (
 )
 from linnet.types import GenericArg, Subst, TensorType
 
-Control = Callable[[Analysis, Frame, Op], tuple[Abstract, ...]]
 CONTROL: dict[str, Control] = {}
 ONE = Dim.of(1)
 

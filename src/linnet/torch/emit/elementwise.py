@@ -189,7 +189,9 @@ def tensor_cast(w: Writer, a: Expr, source: DType, target: DType) -> Expr:
         name = w.module.helper("float_to_u64")
         return replace(fresh, text=f"{name}({a.text})", prec=ATOM)
     if carried(source) != carried(target):
-        fresh = replace(fresh, text=f"{a.at(ATOM)}.to({carried(target)})", prec=ATOM)
+        small = target.is_integer and target.bits < 32 and carried(target) != "torch.int64"
+        through = ".to(torch.int64)" if source.is_float and small else ""  # wraps on every machine
+        fresh = replace(fresh, text=f"{a.at(ATOM)}{through}.to({carried(target)})", prec=ATOM)
     widening = source.is_integer and source.cls == "unsigned" and source.bits <= target.bits
     if target in WIDE and source is not DType.BOOL and not widening:
         return masked(replace(fresh, alias=frozenset()), target)

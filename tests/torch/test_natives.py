@@ -1,0 +1,335 @@
+"""Every native against its op's body: random shapes, dtypes and edge sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+import torch
+
+import linnet.torch
+from linnet.torch.natives.table import NATIVES
+
+from .support import checked, difference, oracle, to_numpy, to_torch
+
+TOLERANCE = {"f32": 2e-4, "bf16": 2e-2, "f16": 4e-3}
+DTYPES = {"f32": np.float32, "bf16": ml_dtypes.bfloat16, "f16": np.float16}
+Sizes = dict[str, int]
+Rng = np.random.Generator
+
+
+@dataclass(frozen=True)
+class Case:
+    """A module with one entry `run`, inputs for it, and the kernel it should reach."""
+
+    kernel: str
+    use: str
+    entry: str
+    sizes: list[Sizes]
+    inputs: Callable[[Rng, Sizes], list[Any]]
+    dtypes: tuple[str, ...] = ("f32", "bf16", "f16")
+    name: str = ""
+    generics: tuple[str, ...] = field(default=())
+
+
+def floats(rng: Rng, *shape: int) -> Any:
+    return rng.normal(size=shape).astype(np.float32)
+
+
+def ints(rng: Rng, low: int, high: int, *shape: int) -> Any:
+    return rng.integers(low, max(high, low + 1), shape).astype(np.int32)
+
+
+def one_input(*names: str) -> Callable[[Rng, Sizes], list[Any]]:
+    return lambda rng, s: [floats(rng, *(s[n] for n in names))]
+
+
+SHAPES = [{"S": 3, "N": 8}, {"S": 1, "N": 1}, {"S": 0, "N": 4}, {"S": 2, "N": 33}]
+LINEAR = [{"S": 3, "I": 8, "O": 5}, {"S": 1, "I": 1, "O": 1}, {"S": 0, "I": 4, "O": 2},
+          {"S": 2, "I": 0, "O": 3}, {"S": 4, "I": 3, "O": 0}, {"S": 2, "I": 40, "O": 64}]  # fmt: skip
+
+
+def activation(name: str) -> Case:
+    return Case(
+        name, f"use std.nn.activations::{{{name}}}",
+        f"<S: Dim, N: Dim>(x: Tensor[S, N; T]) -> Tensor[S, N; T] {{ return {name}(x) }}",
+        SHAPES, lambda rng, s: [floats(rng, s["S"], s["N"]) * 6],
+    )  # fmt: skip
+
+
+BASICS = [
+    Case("linear", "use std.nn.linear::{linear}",
+         "<S: Dim, I: Dim, O: Dim>(x: Tensor[S, I; T], w: Tensor[O, I; T]) -> Tensor[S, O; T] "
+         "{ return linear(x, w) }", LINEAR,
+         lambda rng, s: [floats(rng, s["S"], s["I"]), floats(rng, s["O"], s["I"])]),
+    Case("linear", "use std.nn.linear::{linear}",
+         "<S: Dim, I: Dim, O: Dim>(x: Tensor[S, 2, I; T], w: Tensor[O, I; T], b: Tensor[O; T]) "
+         "-> Tensor[S, 2, O; T] { return linear(x, w, some(b)) }", LINEAR,
+         lambda rng, s: [floats(rng, s["S"], 2, s["I"]), floats(rng, s["O"], s["I"]),
+                         floats(rng, s["O"])], name="linear_bias"),
+    Case("embedding", "use std.nn.embedding::{embedding}",
+         "<S: Dim, V: Dim, H: Dim>(i: Tensor[S, 2; i32], t: Tensor[V, H; T]) -> Tensor[S, 2, H; T] "
+         "{ return embedding(i, t) }",
+         [{"S": 3, "V": 7, "H": 4}, {"S": 1, "V": 1, "H": 1}, {"S": 0, "V": 5, "H": 2},
+          {"S": 2, "V": 3, "H": 0}],
+         lambda rng, s: [ints(rng, 0, s["V"], s["S"], 2), floats(rng, s["V"], s["H"])]),
+    Case("rms_norm", "use std.nn.norm::{rms_norm}",
+         "<S: Dim, N: Dim>(x: Tensor[S, 2, N; T], w: Tensor[N; T]) -> Tensor[S, 2, N; T] "
+         "{ return rms_norm(x, w, 1e-6) }", SHAPES,
+         lambda rng, s: [floats(rng, s["S"], 2, s["N"]), floats(rng, s["N"])]),
+    Case("layer_norm", "use std.nn.norm::{layer_norm}",
+         "<S: Dim, N: Dim>(x: Tensor[S, N; T], w: Tensor[N; T], b: Tensor[N; T]) "
+         "-> Tensor[S, N; T] { return layer_norm(x, w, some(b), 1e-5) }", SHAPES,
+         lambda rng, s: [floats(rng, s["S"], s["N"]), floats(rng, s["N"]), floats(rng, s["N"])]),
+    Case("layer_norm", "use std.nn.norm::{layer_norm}",
+         "<S: Dim, N: Dim>(x: Tensor[S, N; T], w: Tensor[N; T]) -> Tensor[S, N; T] "
+         "{ return layer_norm(x, w) }", SHAPES,
+         lambda rng, s: [floats(rng, s["S"], s["N"]), floats(rng, s["N"])], name="layer_norm_2"),
+    *map(activation, ("relu", "sigmoid", "silu", "gelu", "gelu_erf", "softplus")),
+    Case("softmax", "use std.nn.softmax::{softmax}",
+         "<S: Dim, N: Dim>(x: Tensor[S, N; T]) -> Tensor[S, N; T] { return softmax(x) }", SHAPES,
+         lambda rng, s: [floats(rng, s["S"], s["N"]) * 9]),
+    Case("argmax", "use std.nn.decoding::{argmax}",
+         "<S: Dim, N: Dim>(x: Tensor[S, N; T]) -> Tensor[S; i32] { return argmax(x) }", SHAPES,
+         lambda rng, s: [np.round(floats(rng, s["S"], s["N"]))]),
+    Case("all_reduce", "use std.nn.parallel::{all_reduce}",
+         "<S: Dim, N: Dim>(x: Tensor[S, N; T]) -> Tensor[S, N; T] { return all_reduce(x) + x }",
+         SHAPES, one_input("S", "N")),
+    Case("shared", "use std.nn.parallel::{shared}",
+         "<S: Dim, N: Dim>(x: Tensor[S, N; T]) -> Tensor[S, N; T] { return shared(x) * x }",
+         SHAPES, one_input("S", "N")),
+]  # fmt: skip
+
+# --- attention --------------------------------------------------------------------------------------
+
+HEADS = [
+    {"B": 2, "H": 4, "G": 2, "Q": 3, "K": 5, "D": 8}, {"B": 1, "H": 2, "G": 1, "Q": 1, "K": 1, "D": 2},
+    {"B": 0, "H": 2, "G": 2, "Q": 2, "K": 2, "D": 4}, {"B": 1, "H": 3, "G": 3, "Q": 0, "K": 4, "D": 4},
+    {"B": 2, "H": 6, "G": 2, "Q": 7, "K": 7, "D": 16}, {"B": 1, "H": 4, "G": 2, "Q": 4, "K": 2, "D": 8},
+]  # fmt: skip
+GENERICS = "B: Dim, Q: Dim, K: Dim, D: Dim"
+
+
+def heads(rng: Rng, s: Sizes) -> list[Any]:
+    return [floats(rng, s["B"], s["H"], s["Q"], s["D"]), floats(rng, s["B"], s["G"], s["K"], s["D"]),
+            floats(rng, s["B"], s["G"], s["K"], s["D"])]  # fmt: skip
+
+
+def attention_entry(s: Sizes, extra: str, mask: str, op: str) -> str:
+    """The entry with its head counts written out: `grouped` needs their divisibility proved."""
+    q, kv = f"Tensor[B, {s['H']}, Q, D; T]", f"Tensor[B, {s['G']}, K, D; T]"
+    return (
+        f"<{GENERICS}>(q: {q}, k: {kv}, v: {kv}{extra}) -> {q} "
+        f"{{ {mask} return {op}(q, k, v, 0.3{', m' if mask else ''}) }}"
+    )
+
+
+@dataclass(frozen=True)
+class Masked:
+    kernel: str
+    mask: str
+    extra: str
+    inputs: Callable[[Rng, Sizes], list[Any]]
+    rows: bool = False
+    same: bool = False  # as many keys as queries
+    wants: Callable[[Sizes], bool] = lambda s: True
+
+
+def positions(rng: Rng, s: Sizes) -> list[Any]:
+    return [int(rng.integers(-1, s["K"] + 1))]
+
+
+MASKS = {
+    "none": Masked("attention", "", "", lambda rng, s: []),
+    "given": Masked("attention", "let m = some(mask)", ", mask: Tensor[Q, K; bool]",
+                    lambda rng, s: [rng.random((s["Q"], s["K"])) < 0.4]),
+    "causal": Masked("attention", "let m = some(causal_mask<Q, K>())", "", lambda rng, s: []),
+    "from": Masked("attention_from", "let keys = iota<i32>(K) let queries = iota<i32>(Q) "
+                   "let seen[i, s] = keys[s] <= pos + queries[i] let m = some(seen)",
+                   ", pos: i32", positions),
+    "upto": Masked("attention_upto", "let keys = iota<i32>(K) let seen[s] = keys[s] <= pos "
+                   "let m = some(broadcast_to(reshape(seen, [1, K]), [Q, K]))", ", pos: i32",
+                   positions),
+    "each": Masked("attention_each_upto", "let keys = iota<i32>(K) "
+                   "let seen[i, s] = keys[s] <= at[i] let m = some(seen)", ", at: Tensor[Q; i32]",
+                   lambda rng, s: [ints(rng, -1, s["K"] + 1, s["Q"])]),
+    "rows": Masked("attention_rows", "let m = mask", ", mask: Tensor[B, Q, K; bool]",
+                   lambda rng, s: [rng.random((s["B"], s["Q"], s["K"])) < 0.4], rows=True),
+    "rows_upto": Masked("attention_rows_upto", "let keys = iota<i32>(K) let seen[b, s] = keys[s] <= at[b] "
+                        "let m = broadcast_to(reshape(seen, [B, 1, K]), [B, Q, K])",
+                        ", at: Tensor[B; i32]",
+                        lambda rng, s: [ints(rng, -1, s["K"] + 1, s["B"])], rows=True),
+}  # fmt: skip
+
+
+def attention_cases() -> Iterator[Case]:
+    for label, masked in MASKS.items():
+        for s in HEADS:
+            op = "grouped_attention" if s["H"] != s["G"] else "attention"
+            op = f"{op}_rows" if masked.rows else op
+            use = f"use std.nn.attention::{{{op}, causal_mask}}"
+            entry = attention_entry(s, masked.extra, masked.mask, op)
+            yield Case(
+                masked.kernel, use, entry, [s], _heads_and(masked.inputs),
+                name=f"{label}-{'-'.join(map(str, s.values()))}",
+                dtypes=("f32", "bf16", "f16") if s is HEADS[0] else ("f32", "bf16"),
+            )
+
+
+def _heads_and(more: Callable[[Rng, Sizes], list[Any]]) -> Callable[[Rng, Sizes], list[Any]]:
+    return lambda rng, s: [*heads(rng, s), *more(rng, s)]
+
+
+# --- caches -----------------------------------------------------------------------------------------
+
+CACHES = [{"B": 2, "H": 3, "S": 5, "N": 2, "M": 2, "P": 4, "D": 4},
+          {"B": 1, "H": 1, "S": 1, "N": 1, "M": 1, "P": 1, "D": 1},
+          {"B": 3, "H": 2, "S": 4, "N": 0, "M": 0, "P": 0, "D": 2},
+          {"B": 2, "H": 1, "S": 3, "N": 5, "M": 1, "P": 6, "D": 2}]  # fmt: skip
+_CACHE = "B: Dim, H: Dim, S: Dim, D: Dim"
+
+
+def cache(rng: Rng, s: Sizes) -> Any:
+    return floats(rng, s["B"], s["H"], s["S"], s["D"])
+
+
+def distinct_places(rng: Rng, s: Sizes) -> tuple[Any, Any]:
+    """Rows and positions that name no place twice, some of them outside."""
+    every = [(b, p) for b in range(-1, s["B"] + 1) for p in range(-1, s["S"] + 1)]
+    picked = [every[k] for k in rng.permutation(len(every))[: s["P"]]]
+    flat = np.array(picked, np.int32).reshape(len(picked), 2)
+    return flat[:, 0].copy(), flat[:, 1].copy()
+
+
+def token_inputs(rng: Rng, s: Sizes) -> list[Any]:
+    rows, at = distinct_places(rng, s)
+    return [cache(rng, s), floats(rng, 1, s["H"], len(rows), s["D"]), rows, at]
+
+
+def cache_case(name: str, params: str, call: str, inputs: Callable[[Rng, Sizes], list[Any]]) -> Case:
+    entry = (f"<{_CACHE}, N: Dim, M: Dim, P: Dim>(cache: Tensor[B, H, S, D; T], {params}) "
+             f"-> Tensor[B, H, S, D; T] {{ return {name}(cache, {call}) }}")  # fmt: skip
+    for generic, mark in (("N: Dim", "; N"), ("M: Dim", "[M"), ("P: Dim", ", P,")):
+        letter = generic[0]
+        used = f"[{letter}" in params or f", {letter}," in params or f"[{letter};" in params
+        if not used:
+            entry = entry.replace(f", {generic}", "", 1)
+    return Case(name, f"use std.nn.cache::{{{name}}}", entry, CACHES, inputs)
+
+
+CACHE_CASES = [
+    cache_case("write_at", "value: Tensor[B, H, 1, D; T], at: i32", "value, at",
+               lambda rng, s: [cache(rng, s), floats(rng, s["B"], s["H"], 1, s["D"]),
+                               int(rng.integers(-1, s["S"] + 1))]),
+    cache_case("write_span", "value: Tensor[B, H, N, D; T], at: i32", "value, at",
+               lambda rng, s: [cache(rng, s), floats(rng, s["B"], s["H"], s["N"], s["D"]),
+                               int(rng.integers(-3, s["S"] + 2))]),
+    cache_case("write_rows", "value: Tensor[B, H, 1, D; T], at: Tensor[B; i32]", "value, at",
+               lambda rng, s: [cache(rng, s), floats(rng, s["B"], s["H"], 1, s["D"]),
+                               ints(rng, -1, s["S"] + 1, s["B"])]),
+    cache_case("write_slots", "value: Tensor[M, H, N, D; T], slots: Tensor[M; i32], at: i32",
+               "value, slots, at",
+               lambda rng, s: [cache(rng, s), floats(rng, s["M"], s["H"], s["N"], s["D"]),
+                               rng.permutation(s["B"] + 1)[: s["M"]].astype(np.int32),
+                               int(rng.integers(-2, s["S"] + 1))]),
+    cache_case("write_tokens", "value: Tensor[1, H, P, D; T], rows: Tensor[P; i32], "
+               "at: Tensor[P; i32]", "value, rows, at", token_inputs),
+]  # fmt: skip
+
+# --- losses -----------------------------------------------------------------------------------------
+
+VOCABULARY = [{"N": 4, "H": 6, "V": 9}, {"N": 1, "H": 1, "V": 1}, {"N": 0, "H": 2, "V": 3},
+              {"N": 3, "H": 0, "V": 5}]  # fmt: skip
+
+
+def loss_case(name: str, kernel: str, linear: bool, weighted: bool, shards: str = "") -> Case:
+    start = "hidden: Tensor[N, H; T], weight: Tensor[V, H; T]" if linear else "x: Tensor[N, V; T]"
+    given = "hidden, weight" if linear else "x"
+    params = f"{start}, t: Tensor[N; i64]{', w: Tensor[N; f32]' if weighted else ''}"
+    result = "f32" if weighted else "Tensor[N; f32]"
+    generics = f"N: Dim, {'H: Dim, ' if linear else ''}V: Dim"
+    call = f"{name}{shards}({given}, t{', w' if weighted else ''})"
+
+    def inputs(rng: Rng, s: Sizes) -> list[Any]:
+        first = [floats(rng, s["N"], s["H"]), floats(rng, s["V"], s["H"])] if linear else [
+            floats(rng, s["N"], s["V"]) * 3]  # fmt: skip
+        targets = rng.integers(0, s["V"], s["N"]).astype(np.int64)
+        return [*first, targets, *([floats(rng, s["N"])] if weighted else [])]
+
+    return Case(kernel, f"use std.nn.loss::{{{name}}}",
+                f"<{generics}>({params}) -> {result} {{ return {call} }}", VOCABULARY, inputs,
+                name=name)  # fmt: skip
+
+
+LOSSES = [
+    loss_case("token_log_probs", "log_probs", False, False),
+    loss_case("cross_entropy", "cross_entropy", False, True),
+    loss_case("linear_token_log_probs", "linear_log_probs", True, False),
+    loss_case("linear_cross_entropy", "linear_cross_entropy", True, True),
+    loss_case("split_token_log_probs", "linear_log_probs", True, False, "<N, H, V, 1, T>"),
+    loss_case("split_cross_entropy", "linear_cross_entropy", True, True, "<N, H, V, 1, T>"),
+    Case("log_softmax", "use std.nn.loss::{log_softmax}",
+         "<S: Dim, N: Dim>(x: Tensor[S, N; T]) -> Tensor[S, N; f32] { return log_softmax(x) }",
+         SHAPES, one_input("S", "N")),
+]  # fmt: skip
+
+CASES = [*BASICS, *attention_cases(), *CACHE_CASES, *LOSSES]
+
+
+def as_dtype(value: Any, dtype: str) -> Any:
+    is_float = isinstance(value, np.ndarray) and value.dtype == np.float32
+    return value.astype(DTYPES[dtype]) if is_float else value
+
+
+def text_of(case: Case, dtype: str) -> str:
+    body = case.entry.replace("; T]", f"; {dtype}]").replace(", T>", f", {dtype}>")
+    lines = body.replace(" let ", "\n let ").replace(" return ", "\n return ")
+    return f"module m\n{case.use}\npub entry run{lines}\n"
+
+
+@pytest.mark.parametrize(
+    ("case", "dtype"),
+    [pytest.param(c, d, id=f"{c.name or c.kernel}-{d}") for c in CASES for d in c.dtypes],
+)
+def test_native_agrees_with_its_body(case: Case, dtype: str, tmp_path: Path) -> None:
+    program = checked(tmp_path, text_of(case, dtype))
+    models = {n: linnet.torch.load(program, numerics=n, compile=False)
+              for n in ("exact", "equivalent", "fast")}  # fmt: skip
+    rng = np.random.default_rng(len(case.entry))
+    for sizes in case.sizes * 3:
+        inputs = [as_dtype(v, dtype) if k < 3 or "w:" not in case.entry else v
+                  for k, v in enumerate(case.inputs(rng, sizes))]  # fmt: skip
+        given = list(map(to_torch, inputs))
+        want = to_numpy(models["exact"].run_entry("run", given))
+        if dtype == "f32":
+            assert difference(want, oracle(program, "run", inputs)) < 2e-4, (sizes, "body")
+        for numerics in ("equivalent", "fast"):
+            copies = [v.clone() if isinstance(v, torch.Tensor) else v for v in given]
+            got = to_numpy(models[numerics].run_entry("run", copies))
+            gap = difference(got, want)
+            assert gap < TOLERANCE[dtype], (case.kernel, numerics, sizes, gap)
+    assert uses(program, case.kernel), models["fast"].generated_source("run")
+
+
+def uses(program: Any, kernel: str) -> bool:
+    """Whether the fast code of the entry runs the kernel."""
+    from linnet.passes import bind, lower
+    from linnet.ir.walk import walk
+    from linnet.torch.natives.table import selector
+
+    lowered = lower(bind(program, None, {}), ["run"], select=selector("fast", "cpu", False))
+    return any(
+        op.kind == "native" and op.attrs["kernel"] == kernel
+        for function in lowered.functions.values() for op in walk(function.body)
+    )  # fmt: skip
+
+
+def test_every_native_is_tested() -> None:
+    tested = {case.kernel for case in CASES}
+    every = {row.kernel for rows in NATIVES.values() for row in rows}
+    assert every - tested == set(), sorted(every - tested)
