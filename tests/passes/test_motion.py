@@ -13,7 +13,8 @@ import pytest
 from linnet.dims import Dim, fresh_symbol
 from linnet.ir import Block, Function, Generic, Member, Param, Ref, Sub, SubVar, Value
 from linnet.ir.build import Builder
-from linnet.ir.evaluate import EvaluationError, Evaluator
+from linnet.ir.evaluate import Evaluator
+from linnet.ir.semantics import EvaluationError
 from linnet.ir.verify import verify
 from linnet.ir.walk import walk
 from linnet.passes.drop import drop

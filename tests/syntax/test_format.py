@@ -7,7 +7,7 @@ from textwrap import indent
 import pytest
 
 from linnet.diagnostics.span import SourceFile
-from linnet.syntax import format_module
+from linnet.syntax import format_module, parse_module, same_tree, tokens
 
 LONG = "some_rather_long_name_for_a_value"
 
@@ -203,3 +203,25 @@ def test_long_array_and_tuple_types() -> None:
 def test_file_with_errors_is_left_alone() -> None:
     result, problems = format_module(SourceFile("t", "module m\nfn f() { let x = }"))
     assert result is None and [problem.code for problem in problems] == ["E1101"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "module m\nfn f() -> T // own\n/* a\n   b */ {\n}",
+        "module m\nfn f() { return x - // own\n/* in */ 1 }",
+        "module m\nfn f() { return x + /* in */\n// own\n1 }",
+        "module m\nfn f() -> T /* one */ /* two */ where A > 0 { }",
+        "module m\nblock B /// not the member's\n{ param w: T }",
+        "module m\nfn f() { let x = /* a */ /* b */\n/* c */ 1 /* d */ // e\n}",
+    ],
+)
+def test_comments_in_odd_places(text: str) -> None:
+    file = SourceFile("t", text)
+    once = formatted(text)
+    assert formatted(once) == once
+    assert same_tree(parse_module(file)[0], parse_module(SourceFile("t", once))[0])
+    notes = [note.text for token in tokens(file)[0] for note in token.comments]
+    assert notes == [
+        note.text for token in tokens(SourceFile("t", once))[0] for note in token.comments
+    ]

@@ -302,8 +302,10 @@ def test_native_agrees_with_its_body(case: Case, dtype: str, tmp_path: Path) -> 
               for n in ("exact", "equivalent", "fast")}  # fmt: skip
     rng = np.random.default_rng(len(case.entry))
     for sizes in case.sizes * 3:
-        inputs = [as_dtype(v, dtype) if k < 3 or "w:" not in case.entry else v
-                  for k, v in enumerate(case.inputs(rng, sizes))]  # fmt: skip
+        weighted = "w: Tensor[N; f32]" in case.entry
+        made = case.inputs(rng, sizes)
+        inputs = [as_dtype(v, dtype) if not weighted or k + 1 < len(made) else v
+                  for k, v in enumerate(made)]  # fmt: skip
         given = list(map(to_torch, inputs))
         want = to_numpy(models["exact"].run_entry("run", given))
         if dtype == "f32":

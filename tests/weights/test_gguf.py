@@ -1,4 +1,4 @@
-"""GGUF files: values, names and row order against the checkpoint they came from; hostile headers."""
+"""GGUF files: values, names and row order against the checkpoint; hostile headers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def permuted(rows: np.ndarray[Any, Any], heads: int) -> np.ndarray[Any, Any]:
 def write(path: Path, arch: str = "llama", kind: str = "F32") -> dict[str, np.ndarray[Any, Any]]:
     """A file with one layer's attention and the embedding; returns the checkpoint's values."""
     rng = np.random.default_rng(3)
-    checkpoint = {
+    drawn: dict[str, Any] = {
         "model.embed_tokens.weight": rng.standard_normal((6, WIDTH)).astype(np.float32),
         "model.layers.0.self_attn.q_proj.weight": rng.standard_normal((WIDTH, WIDTH)),
         "model.layers.0.self_attn.k_proj.weight": rng.standard_normal((WIDTH // 2, WIDTH)),
@@ -36,7 +36,7 @@ def write(path: Path, arch: str = "llama", kind: str = "F32") -> dict[str, np.nd
         "model.layers.0.self_attn.q_proj.bias": rng.standard_normal((WIDTH,)),
         "model.norm.weight": rng.standard_normal((WIDTH,)).astype(np.float32),
     }
-    checkpoint = {name: value.astype(np.float32) for name, value in checkpoint.items()}
+    checkpoint = {name: value.astype(np.float32) for name, value in drawn.items()}
     stored = {
         "token_embd.weight": checkpoint["model.embed_tokens.weight"],
         "blk.0.attn_q.weight": checkpoint["model.layers.0.self_attn.q_proj.weight"],

@@ -19,7 +19,7 @@ def folder_of(tmp_path: Path, index: Any = None) -> Path:
     folder = tmp_path / "model"
     folder.mkdir()
     safetensors.numpy.save_file({"a": np.ones(2, np.float32)}, folder / "m1.safetensors")
-    parts = {"b": np.zeros(3, np.float32), "c": np.arange(2)}
+    parts: dict[str, Any] = {"b": np.zeros(3, np.float32), "c": np.arange(2)}
     safetensors.numpy.save_file(parts, folder / "m2.safetensors")
     if index is not None:
         text = index if isinstance(index, str) else json.dumps({"weight_map": index})

@@ -14,7 +14,7 @@ from linnet.nest.errors import problem, quoted
 from linnet.nest.loader import confine
 from linnet.nest.progress import size_text
 from linnet.passes import BindError, bind
-from linnet.weights import Manifest, manifest_of, read_bindings
+from linnet.weights import Manifest, ParamSpec, manifest_of, read_bindings
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,16 +123,40 @@ def show_lines(card: Card, manifest: Manifest, full: bool = False) -> list[str]:
         "generics": generics,
     }
     lines += [f"{key:10}{value}" for key, value in facts.items() if value]
-    count = sum(_count(p.shape) for p in manifest.params)
-    total = sum(p.nbytes for p in manifest.params)
-    lines += ["", f"{count:,} parameters in {len(manifest.params)} tensors, {size_text(total)}"]
-    for part, (number, size) in _parts(manifest).items():
+    held, tied = _held(card, manifest)
+    count = sum(_count(p.shape) for p in held)
+    total = sum(p.nbytes for p in held)
+    lines += ["", f"{count:,} parameters in {len(held)} tensors, {size_text(total)}"]
+    for part, (number, size) in _parts(held, manifest).items():
         lines.append(f"  {part:24}{number:>16,}{size_text(size):>12}")
+    lines += [f"  {path:24}{f'tied to {to}':>28}" for path, to in tied.items()]
     state = sum(s.nbytes for s in manifest.states)
     lines.append(f"state: {len(manifest.states)} tensors, {size_text(state)}")
     if full:
-        lines += [""] + [f"  {p.path}: {list(p.shape)} {p.dtype}" for p in manifest.params]
+        lines += [""] + [f"  {p.path}: {list(p.shape)} {p.dtype}" for p in held]
     return lines
+
+
+def _held(card: Card, manifest: Manifest) -> tuple[list[ParamSpec], dict[str, str]]:
+    """Parameters with a tensor of their own, and the others' paths with whose tensor they share.
+
+    Optional parameters that nothing is bound to are left out: the checkpoint lacks them.
+    """
+    bound = {p.path: p.path for p in manifest.params}
+    if card.bindings_path is not None:
+        bound, _ = read_bindings(card.bindings_path).expand(manifest)
+    owners: dict[str, str] = {}
+    held, tied = [], {}
+    for param in manifest.params:
+        tensor = bound.get(param.path)
+        if tensor is None and (param.optional or param.within):
+            continue
+        owner = owners.setdefault(tensor, param.path) if tensor is not None else param.path
+        if owner == param.path:
+            held.append(param)
+        else:
+            tied[param.path] = owner
+    return held, tied
 
 
 def _weights_text(card: Card) -> str:
@@ -146,10 +170,10 @@ def _weights_text(card: Card) -> str:
     return f"{where or 'beside the card'}: {files}"
 
 
-def _parts(manifest: Manifest) -> dict[str, tuple[int, int]]:
+def _parts(held: list[ParamSpec], manifest: Manifest) -> dict[str, tuple[int, int]]:
     """Parameters and bytes by the first name of each path, arrays with their length."""
     parts: dict[str, tuple[int, int]] = {}
-    for param in manifest.params:
+    for param in held:
         head = param.path.split(".", 1)[0]
         name = f"{head}[{manifest.arrays[head]}]" if head in manifest.arrays else head
         number, size = parts.get(name, (0, 0))

@@ -6,6 +6,7 @@ from typing import assert_never
 
 from linnet.syntax.layout import Bracket, Entry, Piece, Seq, Text
 from linnet.syntax.layout_items import Declaration, Lines, Where
+from linnet.syntax.shape import at_line_end
 from linnet.syntax.shape_statements import StatementShaper
 from linnet.syntax.tokens import Comment
 from linnet.syntax.tree import (

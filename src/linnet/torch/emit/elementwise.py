@@ -344,7 +344,8 @@ def _extreme(w: Writer, op: Op, a: Expr, b: Expr, dtype: DType) -> Expr | None:
     if a.host:
         a, b = b, a
     if b.host and b.const is not None and b.const == b.const:
-        return _function(f"{a.at(ATOM)}.clamp({op.kind}={b.text})", a, b)
+        side = "max" if op.kind == "min" else "min"
+        return _function(f"{a.at(ATOM)}.clamp({side}={b.text})", a, b)
     word = "minimum" if op.kind == "min" else "maximum"
     return _function(f"torch.{word}({a.text}, {as_tensor(w, b, dtype).text})", a, b)
 

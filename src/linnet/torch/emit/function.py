@@ -76,29 +76,71 @@ def shown_sizes(function: Function) -> dict[Symbol, tuple[int, int]]:
     return found
 
 
-def write_function(module: ModuleWriter, callee: Callee) -> list[str]:
-    """The lines of the function, and what `callee` leaves open filled in."""
+def write_function(
+    module: ModuleWriter, callee: Callee, wanted: frozenset[int] = frozenset()
+) -> list[str]:
+    """The lines of the function, and what `callee` leaves open filled in. `wanted` numbers sizes
+    that it takes although it may not need them."""
     function = callee.function
-    w = Writer(module, callee.name, function)
+    names = [p.name for p in function.params]
+    hosts = list(callee.host_params)
+    values = [p.value for p in function.params]
+    w, texts = _body(module, callee, function.body, values, names, hosts)
+    callee.size_args = _size_args(w, function, wanted)
+    first = ["block"] if callee.takes_block else []
+    extra = _size_names(w, function, callee.size_args)
+    header = f"def {callee.name}({', '.join([*first, *texts, *extra])}):"
+    return [_origin(callee), header, *_size_lines(w, function, texts), *w.lines]
+
+
+def write_gradient(module: ModuleWriter, callee: Callee, name: str) -> tuple[list[str], frozenset[int]]:
+    """The lines of an op's gradient, a function of the op's arguments, its result and the result's
+    gradient; and the numbers of the sizes it needs."""
+    function, grad = callee.function, callee.function.grad
+    if grad is None:
+        raise InternalError("torch.emit", f"{function.name} has no gradient", function.span)
+    count = len(function.params)
+    names = [p.name for p in function.params]
+    names += [value.name or fallback for value, fallback in zip(
+        grad.params[count:], ("result", "gradient"), strict=True)]  # fmt: skip
+    hosts = [*callee.host_params, False, False]
+    w, texts = _body(module, callee, grad.body, list(grad.params), names, hosts, tensors=True)
+    sizes = _size_args(w, function, frozenset())
+    extra = _size_names(w, function, sizes)
+    arguments = [*texts[:count], *extra, *texts[count:]]
+    header = f"def {name}({', '.join(arguments)}):"
+    return [header, *_size_lines(w, function, texts), *w.lines], frozenset(sizes)
+
+
+def _body(
+    module: ModuleWriter, callee: Callee, body: Region, values: list[Value], wanted: list[str],
+    hosts: list[bool], tensors: bool = False,
+) -> tuple[Writer, list[str]]:  # fmt: skip
+    w = Writer(module, callee.name, callee.function, body)
     names = []
-    for param, host in zip(function.params, callee.host_params, strict=True):
-        name = w.names.fresh(param.name)
-        names.append(name)
-        _bind(w, param.value, name, host)
-    for generic in function.generics:
+    for value, name, host in zip(values, wanted, hosts, strict=True):
+        names.append(w.names.fresh(name))
+        _bind(w, value, names[-1], host)
+    for generic in callee.function.generics:
         if isinstance(generic.var, Symbol):
             w.size_names[generic.var] = w.names.fresh(generic.name)
-    write_region(w, function.body)
-    _return(w, callee)
+    write_region(w, body)
+    _return(w, callee, body, tensors)
+    return w, names
+
+
+def _size_args(w: Writer, function: Function, wanted: frozenset[int]) -> tuple[int, ...]:
+    """The numbers of the generics that come as integers."""
     shown = shown_sizes(function)
-    callee.size_args = tuple(
-        k for k, g in enumerate(function.generics) if g.var in w.used_sizes and g.var not in shown
-    )
-    extra = [w.size_names[g.var] for k, g in enumerate(function.generics)
-             if k in callee.size_args and isinstance(g.var, Symbol)]  # fmt: skip
-    first = ["block"] if callee.takes_block else []
-    header = f"def {callee.name}({', '.join([*first, *names, *extra])}):"
-    return [_origin(callee), header, *_size_lines(w, function, names, shown), *w.lines]
+    return tuple(
+        k for k, g in enumerate(function.generics)
+        if g.var not in shown and (k in wanted or g.var in w.used_sizes)
+    )  # fmt: skip
+
+
+def _size_names(w: Writer, function: Function, numbers: tuple[int, ...]) -> list[str]:
+    variables = [function.generics[k].var for k in numbers]
+    return [w.size_names[var] for var in variables if isinstance(var, Symbol)]
 
 
 def _bind(w: Writer, value: Value, name: str, host: bool) -> None:
@@ -111,29 +153,33 @@ def _bind(w: Writer, value: Value, name: str, host: bool) -> None:
     w.owner[name] = (value.id, 0)
 
 
-def _return(w: Writer, callee: Callee) -> None:
-    results = callee.function.body.results
+def _return(w: Writer, callee: Callee, body: Region, tensors: bool) -> None:
+    results = body.results
     if not results:
         w.flush()
         if not w.lines:
             w.line("pass")
+        return
+    if len(results) > 1:
+        parts = [w.component(value) for value in results]
+        w.line(f"return {', '.join(part.text for part in parts)}")
         return
     value = results[0]
     expr = w.peek(value)
     w.left[value.id] -= 1
     w.pending.pop(value.id, None)
     w.flush(expr.names)
-    if not callee.host_results[0]:
+    if tensors or not callee.host_results[0]:
         w.left[value.id] += 1
         expr = w.component(value)
-    callee.alias = frozenset("?") if expr.alias else frozenset()
+    if not tensors:
+        callee.alias = frozenset("?") if expr.alias else frozenset()
     w.line(f"return {expr.text}")
 
 
-def _size_lines(
-    w: Writer, function: Function, names: list[str], shown: dict[Symbol, tuple[int, int]]
-) -> list[str]:
+def _size_lines(w: Writer, function: Function, names: list[str]) -> list[str]:
     """`B, S = tokens.shape[:2]` for the sizes that are used."""
+    shown = shown_sizes(function)
     wanted: dict[int, dict[int, str]] = {}
     for symbol, (k, axis) in shown.items():
         if symbol in w.used_sizes:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from linnet.ir import Function, Op, Region, Value
+from linnet.ir import Function, Grad, Op, Region, Value
 from linnet.torch.emit import folding
 from linnet.torch.emit.folding import Number
 from linnet.types import DType, EnumType, TensorType, Type
@@ -63,12 +63,21 @@ class _Local:
             if host:
                 self.values[param.value.id] = None
         self.region(function.body)
+        if function.grad is not None:
+            self.gradient(name, function.grad)
         kept = self.hosts.results[name]
         for k, value in enumerate(function.body.results):
             if kept[k] and value.id not in self.values:
                 kept[k] = False
                 self.changed = True
         return self.changed
+
+    def gradient(self, name: str, grad: Grad) -> None:
+        """The parameters come as the function's do, result and gradient as tensors."""
+        for value, host in zip(grad.params, self.hosts.params[name], strict=False):
+            if host:
+                self.values[value.id] = None
+        self.region(grad.body)
 
     def region(self, region: Region) -> None:
         for op in region.ops:

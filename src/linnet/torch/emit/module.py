@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from linnet.diagnostics import CompileError, Diagnostic
 from linnet.ir import Function, Op, Region
 from linnet.torch.emit.expr import Expr
-from linnet.torch.emit.function import write_function
+from linnet.torch.emit.function import write_function, write_gradient
 from linnet.torch.emit.hosts import Hosts, analyze
 from linnet.torch.emit.names import MODULE_NAMES, Names, attribute, comment, field
 from linnet.torch.emit.sources import kernel_names, kernel_text
@@ -220,18 +220,24 @@ class ModuleWriter:
         )
 
     def _function(self, callee: Callee) -> list[str]:
+        if callee.function.grad is not None and self.options.trainable:
+            return self._differentiable(callee)
         lines = write_function(self, callee)
         key = "\n".join(lines).replace(f"def {callee.name}(", "def (", 1)
-        if key in self._written and callee.function.grad is None:
+        if key in self._written:
             callee.name = self._written[key]  # differs from it in sizes that the text doesn't show
             return []
         self._written[key] = callee.name
-        grad = callee.function.grad
-        if grad is None or not self.options.trainable:
-            return lines
-        from linnet.torch.emit.gradients import write_gradient
+        return lines
 
-        return [*lines, "", "", *write_gradient(self, callee)]
+    def _differentiable(self, callee: Callee) -> list[str]:
+        """An op with its gradient: both take the same sizes, so that one call names both."""
+        name = self.names.fresh(f"{callee.name}_gradient")
+        _, needed = write_gradient(self, callee, name)
+        lines = write_function(self, callee, needed)
+        gradient, _ = write_gradient(self, callee, name)
+        callee.gradient = name
+        return [*lines, "", "", *gradient]
 
     def _header(self) -> list[str]:
         entries = ", ".join(sorted(self.entries))

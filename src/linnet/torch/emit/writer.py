@@ -44,7 +44,9 @@ class Size:
 class Writer:
     """The state of one function being written."""
 
-    def __init__(self, module: ModuleWriter, name: str, function: Function) -> None:
+    def __init__(
+        self, module: ModuleWriter, name: str, function: Function, body: Region
+    ) -> None:
         self.module, self.function, self.key = module, function, name
         self.names = Names(module.top_names)
         self.lines: list[str] = []
@@ -66,7 +68,7 @@ class Writer:
         self.in_sub_loop = 0
         self.locked: frozenset[str] = frozenset()
         self.hints: dict[int, str] = {}
-        self._count(function.body, {}, [0])
+        self._count(body, {}, [0])
 
     # --- uses -----------------------------------------------------------------------------------
 

@@ -36,10 +36,12 @@ MAX_LIST = 1 << 20
 
 @dataclass(slots=True)
 class Checked:
-    """Inputs that fit: `values` for generated code, `generics` by variable."""
+    """Inputs that fit: `values` for generated code, `generics` by variable, `host` the integers
+    that are in this machine's memory, by name."""
 
     values: list[Any] = field(default_factory=list)
     generics: dict[Any, GenericArg] = field(default_factory=dict)
+    host: dict[str, Any] = field(default_factory=dict)
 
 
 class Reader:
@@ -49,6 +51,7 @@ class Reader:
         self.signature, self.device = signature, device
         self.pairs: list[tuple[Dim, int, str]] = []
         self.known: dict[Any, GenericArg] = {}
+        self.host: dict[str, Any] = {}
         self.slot: Slot = signature.slots[0] if signature.slots else Slot("", _NOTHING, _NOTHING, 0)
 
     def read(self, inputs: Any, generics: Mapping[str, Any] | None) -> Checked:
@@ -57,9 +60,12 @@ class Reader:
         values = []
         for slot, value in zip(self.signature.slots, given, strict=True):
             self.slot = slot
-            values.append(self._value(slot.bound, value, f"`{slot.name}`", top=True))
+            read = self._value(slot.bound, value, f"`{slot.name}`", top=True)
+            values.append(read)
+            if isinstance(read, int):
+                self.host[slot.name] = read
         self.signature.complete(self.known, self.pairs)
-        return Checked(values, self.known)
+        return Checked(values, self.known, self.host)
 
     def fail(self, problem: str) -> InputError:
         return self.signature.fail(problem)
@@ -173,6 +179,9 @@ class Reader:
         else:
             tensor = self._from_numbers(type_, value, what)
         self._shape(type_, tuple(tensor.shape), what)
+        whole = type_ is self.slot.bound and not tensor.dtype.is_floating_point
+        if whole and tensor.device.type == "cpu":
+            self.host[self.slot.name] = tensor.detach().numpy()
         if tensor.device != self.device:
             tensor = tensor.to(self.device)
         dtype = _LINNET[tensor.dtype]

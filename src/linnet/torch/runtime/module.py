@@ -9,8 +9,10 @@ from typing import Any
 
 import torch
 
+from linnet.dims import Symbol
 from linnet.ir import Function
 from linnet.passes import Binding
+from linnet.passes.bounds import Requirement, bound_requirements, violations
 from linnet.torch.emit.dtypes import WIDE
 from linnet.torch.runtime.code import EntryCode, Loaded, Settings, execute, generate
 from linnet.torch.runtime.errors import InputError, StateError
@@ -42,6 +44,7 @@ class Shared:
         self.entries: dict[str, Function] = program.entries(binding.block)
         self.signatures: dict[str, Signature] = {}
         self.codes: dict[Any, EntryCode] = {}
+        self.bounds: dict[str, tuple[Requirement, ...]] = {}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Shared:
         return self
@@ -55,6 +58,20 @@ class Shared:
             args = self._block_args()
             self.signatures[name] = Signature(name, function, args)
         return self.signatures[name]
+
+    def check_bounds(self, signature: Signature, checked: Checked) -> None:
+        """Refuses ids, positions, slots and pages outside the axis they index, where they are on
+        the host."""
+        name = signature.name
+        if name not in self.bounds:
+            plain = all(isinstance(g.var, Symbol) for g in signature.generics)
+            self.bounds[name] = bound_requirements(self.binding, name) if plain else ()
+        if not self.bounds[name]:
+            return
+        sizes = {g.name: checked.generics[g.var].constant for g in signature.generics}  # type: ignore[union-attr]
+        found = violations(self.bounds[name], checked.host, sizes)  # type: ignore[arg-type]
+        if found:
+            raise signature.fail("; ".join(found))
 
     def _block_args(self) -> dict[str, GenericArg]:
         binding = self.binding
@@ -89,6 +106,7 @@ class Live:
         self.epoch_seen = -1
         self.loaded: dict[Any, Loaded] = {}
         self.pinned: frozenset[int] | None = None
+        self.weights: tuple[torch.Tensor, ...] = ()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Live:
         return Live()
@@ -138,6 +156,7 @@ class Model(torch.nn.Module):
         signature = self._linnet.signature(name)
         with self._live.lock:
             checked = Reader(signature, self.device).read(inputs, generics)
+            self._linnet.check_bounds(signature, checked)
             loaded = self._loaded(name, signature, checked)
             if self._broken is not None:
                 raise StateError(
@@ -194,6 +213,7 @@ class Model(torch.nn.Module):
             root = self._linnet.binding.root
             live.node = build_node(root, "", self._find) if root is not None else Node()
             live.epoch_seen = epoch.value
+            live.weights = (*self.parameters(), *self.buffers())
             live.pinned = None
             for loaded in live.loaded.values():
                 loaded.namespace.get("PREPARED", {}).clear()
@@ -208,8 +228,9 @@ class Model(torch.nn.Module):
         kept = loaded.namespace.get("PREPARED")
         if not kept or all(len(key) == 1 for key in kept):
             return
-        stamp = sum(p._version for p in self.parameters()) + sum(b._version for b in self.buffers())
-        where = tuple(p.data_ptr() for p in self.parameters())
+        self._node()
+        stamp = sum(p._version for p in self._live.weights)
+        where = tuple(p.data_ptr() for p in self._live.weights)
         if loaded.prepared_stamp != (stamp, where):
             if loaded.prepared_stamp is not None:
                 for key in [key for key in kept if len(key) > 1]:
@@ -246,21 +267,20 @@ class Model(torch.nn.Module):
             if type_.dtype is DType.U64:
                 return value.view(torch.uint64)
             return value.to(TORCH[type_.dtype])
-        if value.untyped_storage().data_ptr() in self._pinned(loaded):
-            return value.clone()
-        return value
+        return value.clone() if self._is_pinned(value, loaded) else value
 
-    def _pinned(self, loaded: Loaded) -> frozenset[int]:
-        """Where states, parameters and prepared values lie: results never share their memory."""
+    def _is_pinned(self, value: torch.Tensor, loaded: Loaded) -> bool:
+        """Whether a result lies where a state, parameter or prepared value does."""
         live = self._live
         if live.pinned is None:
-            held = [*self._states.values(), *self.parameters(), *self.buffers()]
+            self._node()
+            held = [*self._states.values(), *live.weights]
             live.pinned = frozenset(t.untyped_storage().data_ptr() for t in held if t.numel())
-        kept = loaded.namespace.get("PREPARED")
-        if not kept:
-            return live.pinned
-        made = {t.untyped_storage().data_ptr() for v in kept.values() for t in _tensors(v)}
-        return live.pinned | made
+        place = value.untyped_storage().data_ptr()
+        if place in live.pinned:
+            return True
+        kept = loaded.namespace.get("PREPARED", {})
+        return any(t.untyped_storage().data_ptr() == place for v in kept.values() for t in _tensors(v))
 
     # --- state ----------------------------------------------------------------------------------
 
@@ -285,8 +305,9 @@ class Model(torch.nn.Module):
 
     @property
     def device(self) -> torch.device:
-        for tensor in (*self._states.values(), *self.parameters(), *self.buffers()):
-            return tensor.device
+        for held in (self._states.values(), self.parameters(), self.buffers()):
+            for tensor in held:
+                return tensor.device  # type: ignore[no-any-return]
         return torch.device(self._linnet.settings.device)
 
     @property
