@@ -24,7 +24,8 @@ TOWER = (
 def test_ordinary_templates() -> None:
     text = (
         "{{ bos_token }}{%- for m in messages %}\n  {%- if m.role == 'user' %}"
-        "[{{ m.content | trim }}]{%- endif %}\n{%- endfor %}{{ messages | length }}{{ messages[0] | tojson }}"
+        "[{{ m.content | trim }}]{%- endif %}\n{%- endfor %}{{ messages | length }}"
+        "{{ messages[0] | tojson }}"
         "{{ 'x'.split('/')[0].strip() }}{{ none }}{{ [1, 2] | join('-') }}{{ undefined_name }}"
         "{% for k, v in {'a': 1}.items() %}{{ k ~ v }}{% break %}{% endfor %}{{ eos_token }}"
     )

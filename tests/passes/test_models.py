@@ -75,13 +75,18 @@ def test_lowering_is_quick(decoder: Program) -> None:
 
 
 def test_one_table_row_and_mask_a_call(decoder: Program) -> None:
-    low = lowered(decoder, FULL)
-    layer = [n for n in low.functions if n.endswith("Attention_decode")]
-    (once,) = [n for n in low.functions if n.endswith("Attention_decode_once")]
-    assert len(layer) == 1
-    kinds = {op.kind for op in walk(low.functions[layer[0]])}
-    assert not kinds & {"iota", "le", "eq", "cos", "sin"}
-    assert {"gather", "le"} <= {op.kind for op in walk(low.functions[once])}
+    """In `decode` nothing of angles and masks is left in the layers' functions."""
+    binding = bind(decoder, "Model", FULL)
+    low = lower(binding, ["decode"], present=present(decoder, FULL))
+    by_kind = {name: {op.kind for op in walk(f)} for name, f in low.functions.items()}
+    once = next(name for name in by_kind if name.endswith("_once") and "le" in by_kind[name])
+    layers = [n for n in by_kind if "ayer" in n or "ttention" in n and not n.endswith("_once")]
+    assert layers and once not in layers
+    for name in layers:
+        assert not by_kind[name] & {"le", "eq", "cos", "sin", "exp"} or "softmax" in name, name
+    loops = [op for op in walk(low.functions["Model_extend"]) if op.kind == "for_subs"]
+    calls = [op for op in low.functions["Model_extend"].body.ops if op.kind == "call"]
+    assert len(loops) == 1 and any(op.attrs["callee"] == once for op in calls)
     assert any(name.endswith("_prepared") for name in low.prepared)
 
 

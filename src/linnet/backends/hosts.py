@@ -30,9 +30,14 @@ class Hosts:
     results: dict[str, list[bool]] = field(default_factory=dict)
     values: dict[int, Number | None] = field(default_factory=dict)
     rolled: frozenset[Op] = frozenset()  # static loops that are loops of the device
+    enums: bool = True  # whether cases of enums are host numbers
 
     def is_host(self, value: Value) -> bool:
         return value.id in self.values
+
+    def may_be(self, type_: Type) -> bool:
+        """Whether values of this type can be host numbers at all."""
+        return is_scalar(type_) and (self.enums or isinstance(type_, TensorType))
 
 
 def is_scalar(type_: Type) -> bool:
@@ -43,14 +48,15 @@ def analyze(
     functions: Mapping[str, Function],
     device: Collection[str] = (),
     rolled: frozenset[Op] = frozenset(),
+    enums: bool = True,
 ) -> Hosts:
     """`functions` callees before callers. Scalars of functions in `device` come and go as arrays;
     loops in `rolled`, and every `if`, `while` and `for`, run on the device."""
-    hosts = Hosts(rolled=rolled)
+    hosts = Hosts(rolled=rolled, enums=enums)
     for name, function in functions.items():
         host = name not in device
-        hosts.params[name] = [host and is_scalar(p.type) for p in function.params]
-        hosts.results[name] = [host and is_scalar(t) for t in function.result_types]
+        hosts.params[name] = [host and hosts.may_be(p.type) for p in function.params]
+        hosts.results[name] = [host and hosts.may_be(t) for t in function.result_types]
     changed = True
     while changed:
         changed = False
@@ -88,7 +94,8 @@ class _Local:
             case "dim":
                 self.dim(op)
             case "enum":
-                self.values[op.result.id] = None
+                if self.hosts.enums:
+                    self.values[op.result.id] = None
             case "call":
                 self.call(op)
             case "if" | "match_optional" | "match_enum" | "match_sub":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from linnet.diagnostics import Diagnostic, Span
@@ -20,32 +20,27 @@ from linnet.elaborate.entities import (
 )
 from linnet.elaborate.functions import Checked, check_function
 from linnet.elaborate.generics import alias_info, struct_info
+from linnet.elaborate.incremental import ModuleResult, recall, remember
 from linnet.elaborate.lints import lint_imports, lint_locals, lint_members
-from linnet.elaborate.naming import prelude_scope
+from linnet.elaborate.naming import PRELUDE
 from linnet.elaborate.reporter import Reporter
 from linnet.elaborate.resolve import Resolver
 from linnet.elaborate.world import World
 from linnet.ir import Program
-from linnet.packages import ModuleGraph
+from linnet.packages import LoadedModule, ModuleGraph
 
 
 def check(graph: ModuleGraph) -> Program:
     """Checks every module of `graph` and lowers it; never raises for what a source says.
 
     The program's root is the first of the graph's roots. Its diagnostics are those of parsing,
-    packages and checking, in file order; warnings are left out when there is an error.
+    packages and checking, in file order; warnings are left out when there is an error. A module
+    that is as it was the last time, like all it imports, is not checked again.
     """
     world = World(Reporter())
-    prelude = prelude_scope()
-    for module in graph.modules.values():
-        declare_module(world, module, prelude)
-    entities = [entity for module in graph.modules for entity in _items(world.modules[module])]
-    _check_heads(world, entities)
-    checked = {
-        entity.name: check_function(world, entity)
-        for entity in entities
-        if isinstance(entity, FunctionEntity)
-    }
+    results = [_module(world, module) for module in graph.modules.values()]
+    entities = [entity for result in results for entity in result.entities]
+    checked = {name: item for result in results for name, item in result.checked.items()}
     _report_containment(world)
     recursive = _report_recursion(world, checked)
     broken = _broken(checked, recursive)
@@ -55,10 +50,27 @@ def check(graph: ModuleGraph) -> Program:
     }
     if not world.reporter.errors and not graph.diagnostics:
         _lint(world, graph, entities, checked)
-    blocks = {entity.name: block_info(world, entity).block for entity in world.blocks}
+    blocks = {entity.name: info.block for entity, info in world.blocks.items()}
     diagnostics = _ordered((*graph.diagnostics, *world.reporter.diagnostics), graph)
     root = graph.roots[0] if graph.roots else ""
     return Program(root, functions, blocks, diagnostics)
+
+
+def _module(world: World, module: LoadedModule) -> ModuleResult:
+    """One module's result, checked now or remembered; imported modules come before."""
+    known = recall(world, module)
+    if known is not None:
+        return known
+    before = world.mark()
+    declare_module(world, module, PRELUDE)
+    entities = tuple(_items(world.modules[module.id]))
+    _check_heads(world, entities)
+    checked = {
+        entity.name: check_function(world, entity)
+        for entity in entities
+        if isinstance(entity, FunctionEntity)
+    }
+    return remember(world, module, before, entities, checked)
 
 
 def _items(scope: Scope) -> Iterator[Entity]:
@@ -71,7 +83,7 @@ def _items(scope: Scope) -> Iterator[Entity]:
             yield entity
 
 
-def _check_heads(world: World, entities: list[Entity]) -> None:
+def _check_heads(world: World, entities: Iterable[Entity]) -> None:
     """Checks declarations that have no body, used or not."""
     for entity in entities:
         match entity:

@@ -31,9 +31,10 @@ def lint_locals(world: World, unused: Iterable[LocalEntity]) -> None:
 
 
 def lint_members(world: World, blocks: Iterable[BlockEntity]) -> None:
+    used = {member for result in world.results.values() for member in result.used_members}
     for block in blocks:
         for member in block.decl.members:
-            if member not in world.used_members:
+            if member not in used:
                 world.reporter.report(
                     "W1003",
                     f"{member.kind} `{member.name.text}` of `{block.decl.name.text}` is never used",

@@ -37,7 +37,7 @@ PRELUDE_FUNCTIONS = frozenset(
 PRELUDE_NAMES = PRELUDE_FUNCTIONS | frozenset(DTYPES) | {"Tensor"}
 
 
-def prelude_scope() -> Scope:
+def _prelude_scope() -> Scope:
     """The outermost scope: dtypes and prelude functions."""
     scope = Scope(None)
     for name, dtype in DTYPES.items():
@@ -45,6 +45,9 @@ def prelude_scope() -> Scope:
     for name in sorted(PRELUDE_FUNCTIONS):
         scope.names[name] = PreludeEntity(name)
     return scope
+
+
+PRELUDE = _prelude_scope()
 
 
 def check_not_prelude(reporter: Reporter, name: tree.Name) -> bool:

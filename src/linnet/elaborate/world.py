@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from linnet.diagnostics import Span
 from linnet.dims import DimError, Facts, Relation, Verdict
@@ -23,6 +24,9 @@ from linnet.elaborate.reporter import Reporter, did_you_mean
 from linnet.ir import Block, Generic
 from linnet.syntax import tree
 from linnet.types import Type
+
+if TYPE_CHECKING:
+    from linnet.elaborate.incremental import ModuleResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +103,19 @@ class Obligation:
     span: Span
 
 
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How much a world held before a module was checked."""
+
+    sizes: tuple[int, ...]
+    diagnostics: int
+    errors: int
+
+
 @dataclass(slots=True, eq=False)
 class World:
+    """`used_members` are those that the module being checked uses."""
+
     reporter: Reporter
     modules: dict[str, Scope] = field(default_factory=dict)
     consts: dict[ConstEntity, tuple[Number | bool | None, Type | None]] = field(
@@ -118,6 +133,29 @@ class World:
     # Consts, aliases and structs being resolved right now, to find those that need themselves.
     resolving: set[Entity] = field(default_factory=set)
     used_members: set[tree.Member] = field(default_factory=set)
+    # The results of modules done, by id; see incremental.py.
+    results: dict[str, ModuleResult] = field(default_factory=dict)
+
+    def tables(self) -> tuple[dict[Any, Any], ...]:
+        """What is known of entities, table by table."""
+        return (
+            self.modules,
+            self.consts,
+            self.aliases,
+            self.structs,
+            self.blocks,
+            self.block_names,
+            self.block_generics,
+            self.block_heads,
+            self.signatures,
+        )
+
+    def mark(self) -> Mark:
+        """Where the tables and the report have got to; what comes later is a module's own."""
+        self.used_members = set()
+        reporter = self.reporter
+        sizes = tuple(map(len, self.tables()))
+        return Mark(sizes, len(reporter.diagnostics), reporter.errors)
 
     def find(self, scope: Scope, name: tree.Name) -> Entity | None:
         """The meaning of `name`, or None after reporting E1201."""

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from linnet.ir import Op, Value
-from linnet.torch.emit import folding
-from linnet.torch.emit.dtypes import WIDE, carried, dtype_of, tensor, wrap_mask
-from linnet.torch.emit.expr import (
+from linnet.backends import folding
+from linnet.jax.emit.dtypes import dtype_of, spelled, tensor
+from linnet.backends.expr import (
     ADD,
     AND,
     ATOM,
@@ -29,8 +29,8 @@ from linnet.torch.emit.expr import (
     joined,
     number,
 )
-from linnet.torch.emit.hosts import fold
-from linnet.torch.emit.writer import Writer, dim_bounds
+from linnet.backends.hosts import fold
+from linnet.jax.emit.writer import Writer, dim_bounds
 from linnet.types import DType, EnumType, TensorType, scalar
 
 _FUNCTIONS = {"exp", "log", "sqrt", "rsqrt", "sin", "cos", "tanh", "erf", "floor"}
@@ -76,12 +76,12 @@ def emit_dim(w: Writer, op: Op) -> None:
 def emit_iota(w: Writer, op: Op) -> None:
     type_ = tensor(op.result.type)
     size = w.size(type_.dims[0])
-    text = f"torch.arange({size.text}, dtype={carried(dtype_of(type_))}, device=device)"
+    text = f"jnp.arange({size.text}, dtype={spelled(dtype_of(type_))})"
     w.define(op.result, Expr(text, rank=1, names=size.names), hint="positions")
 
 
 def as_tensor(w: Writer, expr: Expr, dtype: DType) -> Expr:
-    """A host number as a tensor of rank 0."""
+    """A host number as an array of rank 0."""
     return w.filled(expr, scalar(dtype)) if expr.host else expr
 
 
@@ -129,22 +129,13 @@ def _host_unary(w: Writer, op: Op, a: Expr, dtype: DType) -> Expr | None:
 
 def _tensor_unary(w: Writer, kind: str, a: Expr, dtype: DType) -> Expr:
     if kind in _FUNCTIONS:
-        return replace(a, text=f"torch.{kind}({a.text})", prec=ATOM, alias=frozenset())
+        home = "lax" if kind in ("rsqrt", "erf") else "jnp"
+        return replace(a, text=f"{home}.{kind}({a.text})", prec=ATOM)
     if kind == "not":
-        return replace(a, text=f"~{a.at(UNARY)}", prec=UNARY, alias=frozenset())
+        return replace(a, text=f"~{a.at(UNARY)}", prec=UNARY)
     if kind == "abs":
-        return a if dtype.cls == "unsigned" else replace(a, text=f"{a.at(ATOM)}.abs()", prec=ATOM,
-                                                         alias=frozenset())
-    negated = replace(a, text=f"-{a.at(UNARY)}", prec=UNARY, alias=frozenset())
-    return masked(negated, dtype)
-
-
-def masked(expr: Expr, dtype: DType) -> Expr:
-    """A carried `u16` or `u32` result brought back into range."""
-    mask = wrap_mask(dtype)
-    if mask is None:
-        return expr
-    return replace(expr, text=f"{expr.at(AND)} & {mask:#x}", prec=AND)
+        return a if dtype.cls == "unsigned" else replace(a, text=f"jnp.abs({a.text})", prec=ATOM)
+    return replace(a, text=f"-{a.at(UNARY)}", prec=UNARY)
 
 
 # --- casts ----------------------------------------------------------------------------------------
@@ -181,21 +172,10 @@ def _host_cast(w: Writer, a: Expr, source: DType, target: DType) -> Expr | None:
 def tensor_cast(w: Writer, a: Expr, source: DType, target: DType) -> Expr:
     if source is target:
         return a
-    fresh = replace(a, alias=frozenset()) if carried(source) != carried(target) else a
-    if source is DType.U64 and target.is_float:
-        name = w.module.helper("u64_to_float")
-        return replace(fresh, text=f"{name}({a.text}, {carried(target)})", prec=ATOM)
-    if target is DType.U64 and source.is_float:
-        name = w.module.helper("float_to_u64")
-        return replace(fresh, text=f"{name}({a.text})", prec=ATOM)
-    if carried(source) != carried(target):
-        small = target.is_integer and target.bits < 32 and carried(target) != "torch.int64"
-        through = ".to(torch.int64)" if source.is_float and small else ""  # wraps on every machine
-        fresh = replace(fresh, text=f"{a.at(ATOM)}{through}.to({carried(target)})", prec=ATOM)
-    widening = source.is_integer and source.cls == "unsigned" and source.bits <= target.bits
-    if target in WIDE and source is not DType.BOOL and not widening:
-        return masked(replace(fresh, alias=frozenset()), target)
-    return fresh
+    if source.is_float and target.is_integer and target is not DType.BOOL:
+        name = w.module.helper("to_integer")
+        return replace(a, text=f"{name}({a.text}, {spelled(target)})", prec=ATOM)
+    return replace(a, text=f"{a.at(ATOM)}.astype({spelled(target)})", prec=ATOM)
 
 
 # --- two operands ---------------------------------------------------------------------------------
@@ -205,7 +185,7 @@ def emit_binary(w: Writer, op: Op) -> None:
     a, b = w.get(op.operands[0]), w.get(op.operands[1])
     if isinstance(op.operands[0].type, EnumType):
         text, prec, names = operator(op.kind, a, b)
-        w.define(op.result, Expr(text, prec, host=True, names=names))
+        w.define(op.result, Expr(text, prec, names=names))
         return
     dtype = dtype_of(op.operands[0].type)
     if a.host and b.host:
@@ -276,25 +256,15 @@ def _integers(w: Writer, kind: str, a: Expr, b: Expr, dtype: DType) -> Expr:
 
 
 def _tensor_binary(w: Writer, op: Op, a: Expr, b: Expr, dtype: DType) -> Expr:
-    a, b = w.carry(a, dtype), w.carry(b, dtype)
+    a, b = w.number(a, dtype), w.number(b, dtype)
     special = _SPECIAL.get(op.kind)
     if special is not None:
         made = special(w, op, a, b, dtype)
         if made is not None:
             return made
-    if dtype is DType.U64 and op.kind in ("lt", "le", "gt", "ge"):
-        a, b = _flipped(a), _flipped(b)
     text, prec, names = operator(op.kind, a, b)
     rank, unit = aligned((a, b))
-    made = Expr(text, prec, rank=rank, unit=unit, names=names)
-    return masked(made, dtype) if op.kind in ("add", "sub", "mul", "shl") else made
-
-
-def _flipped(a: Expr) -> Expr:
-    """`u64` bits whose signed order is the unsigned order of `a`."""
-    if a.const is not None:
-        return replace(a, text=f"({int(a.const) - 2**63})", prec=ATOM)
-    return replace(a, text=f"{a.at(XOR)} ^ {-(2**63)}", prec=XOR)
+    return Expr(text, prec, rank=rank, unit=unit, names=names)
 
 
 def _function(text: str, a: Expr, b: Expr) -> Expr:
@@ -304,62 +274,36 @@ def _function(text: str, a: Expr, b: Expr) -> Expr:
 
 def _divide(w: Writer, op: Op, a: Expr, b: Expr, dtype: DType) -> Expr | None:
     if not dtype.is_float:
-        return _divide_integers(w, op, a, b, dtype)
-    if a.host and a.const == 1:
-        return _function(f"torch.reciprocal({b.text})", a, b)
-    if a.host:  # a number over a tensor is a reciprocal and a product, two roundings
-        text, prec, names = operator("div", as_tensor(w, a, dtype), b)
-        rank, unit = aligned((a, b))
-        return Expr(text, prec, rank=rank, unit=unit, names=names)
-    if b.host and w.module.device_scalars:  # CUDA multiplies by the reciprocal of a number
-        text, prec, names = operator("div", a, as_tensor(w, b, dtype))
-        return Expr(text, prec, rank=a.rank, unit=a.unit, names=names)
+        return _integers_divided(w, "int_divide", a, b, dtype)
+    whole = tensor(op.result.type)
+    spread = any(not b.has(p) for p in range(1, len(whole.dims) + 1))
+    if w.module.exact and whole.dims and spread:  # XLA multiplies by a reciprocal otherwise
+        return _function(f"{w.module.helper('divide')}({a.text}, {b.text})", a, b)
     return None
 
 
-def _divide_integers(w: Writer, op: Op, a: Expr, b: Expr, dtype: DType) -> Expr:
-    rem = op.kind == "rem"
-    if dtype is DType.U64:
-        raise w.module.refuse(op, f"`{'%' if rem else '/'}` on u64 tensors")
-    if b.host and b.const not in (0, -1, None) and not a.host:
-        call = "torch.fmod({a}, {b})" if rem else 'torch.div({a}, {b}, rounding_mode="trunc")'
-        return _function(call.format(a=a.text, b=b.text), a, b)
+def _integers_divided(w: Writer, kernel: str, a: Expr, b: Expr, dtype: DType) -> Expr:
     a, b = as_tensor(w, a, dtype), as_tensor(w, b, dtype)
-    name = w.module.helper("int_remainder" if rem else "int_divide")
-    return _function(f"{name}({a.text}, {b.text})", a, b)
+    return _function(f"{w.module.helper(kernel)}({a.text}, {b.text})", a, b)
 
 
 def _remainder(w: Writer, op: Op, a: Expr, b: Expr, dtype: DType) -> Expr | None:
     if not dtype.is_float:
-        return _divide_integers(w, op, a, b, dtype)
-    a = as_tensor(w, a, dtype)
-    return _function(f"torch.fmod({a.text}, {b.text})", a, b)
+        return _integers_divided(w, "int_remainder", a, b, dtype)
+    return _function(f"jnp.fmod({a.text}, {b.text})", a, b)
 
 
 def _extreme(w: Writer, op: Op, a: Expr, b: Expr, dtype: DType) -> Expr | None:
-    if dtype is DType.U64:
-        name = w.module.helper("u64_min" if op.kind == "min" else "u64_max")
-        a, b = as_tensor(w, a, dtype), as_tensor(w, b, dtype)
-        return _function(f"{name}({a.text}, {b.text})", a, b)
-    if a.host:
-        a, b = b, a
-    if b.host and b.const is not None and b.const == b.const:
-        side = "max" if op.kind == "min" else "min"
-        return _function(f"{a.at(ATOM)}.clamp({side}={b.text})", a, b)
     word = "minimum" if op.kind == "min" else "maximum"
-    return _function(f"torch.{word}({a.text}, {as_tensor(w, b, dtype).text})", a, b)
+    return _function(f"jnp.{word}({a.text}, {b.text})", a, b)
 
 
 def _shift(w: Writer, op: Op, a: Expr, b: Expr, dtype: DType) -> Expr | None:
-    if dtype is DType.U64 and op.kind == "shr":
-        name = w.module.helper("u64_shift_right")
-        a, b = as_tensor(w, a, dtype), as_tensor(w, b, dtype)
-        return _function(f"{name}({a.text}, {b.text})", a, b)
     if b.host and b.const is not None and 0 <= b.const < dtype.bits and not a.host:
         return None
-    word = "left" if op.kind == "shl" else "right"
     a, b = as_tensor(w, a, dtype), as_tensor(w, b, dtype)
-    return masked(_function(f"torch.bitwise_{word}_shift({a.text}, {b.text})", a, b), dtype)
+    word = "left" if op.kind == "shl" else "right"
+    return _function(f"{w.module.helper(f'shift_{word}')}({a.text}, {b.text})", a, b)
 
 
 _SPECIAL: dict[str, Callable[[Writer, Op, Expr, Expr, DType], Expr | None]] = {
@@ -376,34 +320,24 @@ def emit_select(w: Writer, op: Op) -> None:
     type_ = op.result.type
     names = joined((condition, a, b))
     if condition.host and condition.const is not None:
-        w.define(op.result, _reshaped(w, a if condition.const else b, op.operands[1]))
+        w.define(op.result, a if condition.const else b)
         return
-    if condition.host and isinstance(type_, TensorType) and (not a.host or not b.host):
-        a, b = w.whole(a, type_), w.whole(b, type_)
-    if condition.host:
+    if not isinstance(type_, TensorType) or (condition.host and a.host and b.host):
         text = f"{a.at(TERNARY + 1)} if {condition.at(TERNARY + 1)} else {b.at(TERNARY)}"
-        made = Expr(text, TERNARY, host=a.host, bounds=_hull(a, b), rank=a.rank, names=names,
-                    alias=a.alias | b.alias)
+        host = a.host and b.host
+        made = Expr(text, TERNARY, host=host, bounds=_hull(a, b), names=names)
         w.define(op.result, made, hint="chosen")
         return
     dtype = dtype_of(type_)
     if a.host and b.host:
         a = as_tensor(w, a, dtype)
-    a, b = w.carry(a, dtype), w.carry(b, dtype)
+    a, b = w.number(a, dtype), w.number(b, dtype)
     rank, unit = aligned((condition, a, b))
-    text = f"torch.where({condition.text}, {a.text}, {b.text})"
+    text = f"jnp.where({condition.text}, {a.text}, {b.text})"
     w.define(op.result, Expr(text, rank=rank, unit=unit, names=names), hint="chosen")
-
-
-def _reshaped(w: Writer, expr: Expr, value: Value) -> Expr:
-    return expr
 
 
 def _hull(a: Expr, b: Expr) -> tuple[int, int] | None:
     if a.bounds is None or b.bounds is None:
         return None
     return min(a.bounds[0], b.bounds[0]), max(a.bounds[1], b.bounds[1])
-
-
-__all__ = ["BINARY", "UNARY_KINDS", "emit_binary", "emit_cast", "emit_const", "emit_dim",
-           "emit_iota", "emit_select", "emit_unary", "fold"]  # fmt: skip

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from linnet.ir import Op
-from linnet.torch.emit.dtypes import dtype_of, tensor
-from linnet.torch.emit.elementwise import tensor_cast
-from linnet.torch.emit.expr import ATOM, Expr, joined
-from linnet.torch.emit.writer import Writer
+from linnet.jax.emit.dtypes import dtype_of, tensor
+from linnet.jax.emit.elementwise import tensor_cast
+from linnet.backends.expr import ATOM, Expr, joined
+from linnet.jax.emit.writer import Writer
 from linnet.types import DType
 
 Source = Sequence[tuple[str, int]]

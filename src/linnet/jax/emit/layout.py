@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from linnet.ir import Op
-from linnet.torch.emit.dtypes import tensor
-from linnet.torch.emit.expr import ATOM, Expr, joined
-from linnet.torch.emit.writer import Writer, shape_text
+from linnet.jax.emit.dtypes import tensor
+from linnet.backends.expr import ATOM, Expr, joined
+from linnet.jax.emit.writer import Writer, shape_text
 
 
 def emit_broadcast(w: Writer, op: Op) -> None:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from linnet.ir import Op
-from linnet.torch.emit.dtypes import carried, dtype_of, tensor
-from linnet.torch.emit.elementwise import masked
-from linnet.torch.emit.expr import ATOM, MUL, Expr, joined
-from linnet.torch.emit.writer import Writer
+from linnet.jax.emit.dtypes import carried, dtype_of, tensor
+from linnet.jax.emit.elementwise import masked
+from linnet.backends.expr import ATOM, MUL, Expr, joined
+from linnet.jax.emit.writer import Writer
 from linnet.types import DType
 
 _METHODS = {"sum": "sum", "prod": "prod", "min": "amin", "max": "amax", "any": "any", "all": "all"}

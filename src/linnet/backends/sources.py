@@ -1,0 +1,66 @@
+"""The text of kernels: generated modules hold the ones they use, so that they stand alone.
+
+Kernels are plain functions in `linnet/<backend>/kernels/*.py`, on the names that the generated
+module's header imports and on each other.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from functools import cache
+from importlib.resources import files
+
+from linnet.diagnostics import InternalError
+
+
+@cache
+def _kernels(package: str) -> dict[str, tuple[str, frozenset[str]]]:
+    """Each kernel's text, decorators included, and the names it uses."""
+    found: dict[str, tuple[str, frozenset[str]]] = {}
+    for file in sorted(files(package).iterdir(), key=lambda f: f.name):
+        if not file.name.endswith(".py") or file.name.startswith("__"):
+            continue
+        text = file.read_text(encoding="utf-8")
+        lines = text.splitlines()
+        for node in ast.parse(text).body:
+            if not isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Assign | ast.AnnAssign):
+                continue
+            first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
+            name = _name(node)
+            used = frozenset(n.id for n in ast.walk(node) if isinstance(n, ast.Name))
+            found[name] = "\n".join(lines[first - 1 : node.end_lineno]), used
+    return found
+
+
+def _name(node: ast.stmt) -> str:
+    match node:
+        case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+            return name
+        case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+            return name
+        case _:
+            raise InternalError("backends", "a kernel file holds more than names")
+
+
+@cache
+def kernel_names(package: str) -> frozenset[str]:
+    """The names of all kernels of `package`, such as `linnet.jax.kernels`."""
+    return frozenset(_kernels(package))
+
+
+def kernel_text(package: str, wanted: Iterable[str]) -> list[str]:
+    """The lines of these kernels and all they use, in the order of their files."""
+    kernels = _kernels(package)
+    needed: set[str] = set()
+    stack = list(wanted)
+    while stack:
+        name = stack.pop()
+        if name not in needed:
+            needed.add(name)
+            stack.extend(used for used in kernels[name][1] if used in kernels)
+    lines: list[str] = []
+    for name, (text, _) in kernels.items():
+        if name in needed:
+            lines += ["", "", *text.splitlines()]
+    return lines

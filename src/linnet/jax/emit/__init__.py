@@ -1,0 +1,1 @@
+"""From lowered functions to a readable module of `jax.numpy`."""

@@ -1,0 +1,18 @@
+"""Names that generated JAX modules use themselves, and fields of their named tuples."""
+
+from __future__ import annotations
+
+from linnet.backends.names import attribute
+
+MODULE_NAMES = frozenset(
+    {"IntEnum", "NamedTuple", "block", "jax", "jit", "jnp", "lax", "math", "partial", "state"}
+)
+
+
+def field(name: str) -> str:
+    """The named tuple's field that holds member `name`; different for different names.
+
+    Named tuples allow no keyword and no leading underscore.
+    """
+    safe = attribute(name)
+    return f"f{safe}" if safe.lstrip("f").startswith("_") else safe
