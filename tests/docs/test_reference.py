@@ -21,3 +21,27 @@ def test_rule(rule: str, codes: str, text: str, tmp_path: Path) -> None:
     path.write_text(f"module rule\n\n{text}\n")
     found = check_paths([path]).diagnostics
     assert " ".join(each.code for each in found) == codes, [each.message for each in found]
+
+
+def check(text: str, folder: Path) -> list[str]:
+    path = folder / "limits.linnet"
+    path.write_text(f"module limits\n\n{text}\n")
+    return [each.code for each in check_paths([path]).diagnostics]
+
+
+@pytest.mark.parametrize(("count", "sound"), [(90, True), (110, False), (10_000, False)])
+def test_nesting_is_limited(count: int, sound: bool, tmp_path: Path) -> None:
+    text = f"pub fn f(x: i32) -> i32 {{ return {'(' * count}x{')' * count} }}"
+    assert (check(text, tmp_path) == []) is sound
+
+
+@pytest.mark.parametrize(("count", "sound"), [(140, True), (160, False), (10_000, False)])
+def test_chains_are_limited(count: int, sound: bool, tmp_path: Path) -> None:
+    text = f"pub fn f(x: i32) -> i32 {{ return {' + '.join(['x'] * count)} }}"
+    assert (check(text, tmp_path) == []) is sound
+
+
+@pytest.mark.parametrize(("count", "sound"), [(64, True), (65, False)])
+def test_rank_is_limited(count: int, sound: bool, tmp_path: Path) -> None:
+    type_ = f"Tensor[{', '.join(['2'] * count)}; f32]"
+    assert (check(f"pub fn f(x: {type_}) -> {type_} {{ return x }}", tmp_path) == []) is sound

@@ -93,7 +93,7 @@ def params(request: pytest.FixtureRequest) -> dict[str, Array]:
 
 
 def text(count: int, seed: int) -> list[int]:
-    return np.random.default_rng(seed).integers(0, VOCAB, count).tolist()
+    return [int(t) for t in np.random.default_rng(seed).integers(0, VOCAB, count)]
 
 
 def near(got: Array, want: Array) -> None:

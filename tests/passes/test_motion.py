@@ -26,6 +26,8 @@ from linnet.passes.rename import rename
 from linnet.passes.share import share
 from linnet.passes.simplify import simplify
 from linnet.passes.state import state
+from linnet.passes.trim import trim
+from linnet.passes.unbind import unbind
 from linnet.types import DType, TensorType, TupleType, Type, scalar
 
 N = fresh_symbol("N")
@@ -37,6 +39,7 @@ SELF = Ref(None, ())
 
 PASSES: dict[str, Callable[[Module], Module]] = {
     "simplify": simplify,
+    "unbind": unbind,
     "inline": inline,
     "share": share,
     "drop": drop,
@@ -45,6 +48,8 @@ PASSES: dict[str, Callable[[Module], Module]] = {
     "unwrap": unwrap,
     "share again": share,
     "drop again": drop,
+    "trim": trim,
+    "drop at last": drop,
     "state": state,
     "rename": rename,
 }

@@ -26,6 +26,7 @@ LAYERS = (
     {"passes"},
     {"stdlib"},
     {"weights"},
+    {"backends"},
     {"torch", "jax", "onnx", "native"},
     {"nest"},
     {"serve", "exports", "train", "tools", "cli"},

@@ -70,7 +70,8 @@ def test_gated_delta_rule(run: Run, sizes: tuple[int, ...], dtype: Any) -> None:
             "std.nn.recurrent::gated_delta_step",
             q[:, 0], k[:, 0], v[:, 0], decay[:, 0], beta[:, 0], start, scale,
         )  # fmt: skip
-        first = delta_rule(*(x[:, :1] for x in (q, k, v, decay, beta)), start, float(scale))
+        one = [x[:, :1] for x in (q, k, v, decay, beta)]
+        first = delta_rule(one[0], one[1], one[2], one[3], one[4], start, float(scale))
         np.testing.assert_allclose(step, first, rtol=1e-4, atol=1e-5)
 
 

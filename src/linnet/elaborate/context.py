@@ -71,6 +71,8 @@ class Context:
         self.report = world.reporter.report
         self.region = OpenRegion()
         self._evaluate = evaluate
+        # Whether something in the body has an error, reported here or where it comes from.
+        self.broken = False
         # Locals that were never read, for the lint.
         self.unused: list[LocalEntity] = []
         # Whether an expression stands inside index notation.
@@ -172,6 +174,7 @@ class Context:
         resolver = self.resolver()
         type_ = resolver.type(node)
         self.discharge(resolver.obligations)
+        self.broken = self.broken or isinstance(type_, ErrorType)
         return type_
 
     # --- types ---------------------------------------------------------------------------------

@@ -30,10 +30,12 @@ from linnet.types import BOOL, DType, OptionalType, TensorType, TupleType, Type
 def evaluate(ctx: Context, node: tree.Expr, expected: Type | None) -> Operand:
     """Checks an expression and lowers it; reports what is wrong and gives BROKEN then."""
     try:
-        return _evaluate(ctx, node, expected)
+        operand = _evaluate(ctx, node, expected)
     except DimError as error:
         ctx.world.too_large(error, node.span)
-        return BROKEN
+        operand = BROKEN
+    ctx.broken = ctx.broken or isinstance(operand, ErrorOperand)
+    return operand
 
 
 def _evaluate(ctx: Context, node: tree.Expr, expected: Type | None) -> Operand:

@@ -50,7 +50,7 @@ def check_function(world: World, entity: FunctionEntity) -> Checked:
         grad,
         entity.decl.doc,
         entity.decl.span,
-        sig.broken or world.reporter.errors > errors,
+        sig.broken or ctx.broken or not body.results or world.reporter.errors > errors,
     )
     return Checked(function, ctx)
 
@@ -148,4 +148,5 @@ def _grad(world: World, ctx: Context, sig: Signature, op_params: Sequence[Value]
     body = _body(inner, clause.body, result, tuple(params))
     ctx.callees.update(inner.callees)
     ctx.unused.extend(inner.unused)
+    ctx.broken = ctx.broken or inner.broken or not body.results
     return Grad(tuple(params), body)

@@ -1,13 +1,13 @@
 """From a checked program to the functions of one bound model; one pass a file."""
 
 from linnet.passes.bound import (
-    BindError,
     Binding,
     Instance,
     ParamInfo,
     StateInfo,
     bind,
 )
+from linnet.passes.generics import BindError
 from linnet.passes.natives import NativeChoice, NativeQuery, NativeSelector
 from linnet.passes.pipeline import Lowered, lower
 

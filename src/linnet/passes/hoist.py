@@ -28,7 +28,6 @@ from linnet.ir.walk import free_of_op
 from linnet.passes.calls import retarget_region
 from linnet.passes.module import Module
 from linnet.passes.placing import Traits, is_loop, is_trivial, may_be_empty
-from linnet.passes.unbind import unbind
 from linnet.types import Subst, TupleType
 
 # Which parameters a caller's loop leaves alone; None: the call is in no loop.
@@ -37,7 +36,6 @@ Invariant = frozenset[int] | None
 
 def hoist(module: Module) -> Module:
     """The module with loop-invariant work before its loops."""
-    module = unbind(module)
     work = _Hoister(module)
     for name in module.roots:
         work.split(name, None, total_only=False)
@@ -134,10 +132,12 @@ class _Mover:
         self.owner = owner
         self.function = function
         self.invariant = invariant
+        self.params = {p.value for p in function.params}
         self.base = 1 if invariant is None else 0
         self.firm = 1 if total_only else self.base
         self.lists: list[list[Op]] = [[], []]
         self.known: dict[Value, _Known] = {}
+        self.placed: dict[int, list[_Known]] = {}  # what has a copy at a level of a region
         self.vars: dict[SubVar, int] = {}
         self.extras: list[tuple[Value, Value]] = []  # in `once`, and the parameter in the rest
         self.once_params: dict[int, Value] = {}
@@ -211,12 +211,19 @@ class _Mover:
             return extra
         raise InternalError("passes.hoist", f"{value!r} is out of reach", value.span)
 
+    def place(self, olds: Sequence[Value], news: Sequence[Value], level: int) -> None:
+        """Notes the copies of values that a level has from here on."""
+        for old, new in zip(olds, news, strict=True):
+            known = self.known[old]
+            known.copies[level] = new
+            if level > 1:
+                self.placed.setdefault(level, []).append(known)
+
     def emit(self, op: Op, level: int) -> None:
         """A copy of an operation at a level."""
         operands = tuple(self.get(v, level) for v in op.operands)
         results = tuple(map(_twin, op.results))
-        for old, new in zip(op.results, results, strict=True):
-            self.known[old].copies[level] = new
+        self.place(op.results, results, level)
         inside = {v: self.get(v, level) for v in free_of_op(op)} if op.regions else {}
         copy = _Copier(self.owner, inside)
         regions = tuple(map(copy.region, op.regions))
@@ -254,12 +261,7 @@ class _Mover:
 
     def is_cheap(self, value: Value) -> bool:
         """A parameter, or what a trivial operation makes of such."""
-        known = self.known[value]
-        return known.recipe is not None or value in self._params
-
-    @property
-    def _params(self) -> set[Value]:
-        return {p.value for p in self.function.params}
+        return self.known[value].recipe is not None or value in self.params
 
     def block_level(self, op: Op) -> int:
         """The lowest level where the block that an operation reaches is known."""
@@ -284,8 +286,7 @@ class _Mover:
         extras = () if split.once is None else self.once_call(op, split, split.once, here)
         operands = (*(self.get(v, here.level) for v in op.operands), *extras)
         results = tuple(map(_twin, op.results))
-        for old, new in zip(op.results, results, strict=True):
-            self.known[old].copies[here.level] = new
+        self.place(op.results, results, here.level)
         attrs = MappingProxyType({**op.attrs, "callee": split.rest})
         self.lists[here.level].append(Op("call", operands, results, attrs, (), op.span))
 
@@ -320,7 +321,8 @@ class _Mover:
             whole = Value(TupleType(tuple(v.type for v in outs)), "", op.span)
         to.append(Op("call", operands, (whole,), MappingProxyType(attrs), (), op.span))
         for index, out in enumerate(outs):
-            self.known[out] = _Known(level, None, {level: out})
+            self.known[out] = _Known(level, None, {})
+            self.place([out], [out], level)
             if len(outs) > 1:
                 item: Mapping[str, Any] = MappingProxyType({"index": index})
                 to.append(Op("tuple_get", (whole,), (out,), item, (), op.span))
@@ -336,14 +338,14 @@ class _Mover:
         operands = tuple(self.get(v, here.level) for v in op.operands)
         regions = tuple(self.region(r, _Here(level, floor, max(firm, floor))) for r in op.regions)
         results = tuple(map(_twin, op.results))
-        for old, new in zip(op.results, results, strict=True):
-            self.known[old].copies[here.level] = new
+        self.place(op.results, results, here.level)
         self.lists[here.level].append(Op(op.kind, operands, results, op.attrs, regions, op.span))
 
     def region(self, region: Region, here: _Here) -> Region:
         params = tuple(map(_twin, region.params))
-        for old, new in zip(region.params, params, strict=True):
-            self.known[old] = _Known(here.level, None, {here.level: new})
+        for old in region.params:
+            self.known[old] = _Known(here.level, None, {})
+        self.place(region.params, params, here.level)
         self.lists.append([])
         for op in region.ops:
             self.op(op, here)
@@ -353,7 +355,7 @@ class _Mover:
     def close(self, params: Sequence[Value], results: Sequence[Value], level: int) -> Region:
         """Ends a region: its copies are out of sight from here on."""
         ops = tuple(self.lists.pop())
-        for known in self.known.values():
+        for known in self.placed.pop(level, ()):
             known.copies.pop(level, None)
         return Region(tuple(params), ops, tuple(results))
 

@@ -1,9 +1,9 @@
 """inline: small pure helpers become part of their callers.
 
 Needs specialised functions. Guarantees that what stays is called: an op (a backend may have its own
-code for it), an entry, a method (generated source keeps one function for each), anything with
-control flow, and whatever is longer than `LONGEST`. `unwrap` is for what `hoist` leaves: functions
-that only hand on what one call gives.
+code for it), an entry, a method that uses its block (generated source keeps one function for each)
+or is longer than `LONGEST_METHOD`, anything with control flow or longer than `LONGEST`.
+`unwrap` is for what `hoist` leaves: functions that only hand on what one call gives.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from linnet.passes.simplify import simplify_function
 from linnet.types import GenericArg, Subst
 
 LONGEST = 6
+LONGEST_METHOD = 2
 _FREE = frozenset({"const", "dim", "tuple", "tuple_get", "some", "none"})
 _HANDED = frozenset({"call", "tuple", "tuple_get"})
 
@@ -31,7 +32,7 @@ def inline(module: Module) -> Module:
         if any(callee in small for callee in callees(function)):
             function = _inlined(function, small)
         done[name] = function
-        if _is_small(function):
+        if _is_small(function, LONGEST_METHOD if _is_method(module, name) else LONGEST):
             small[name] = function
     return module.with_functions(done)
 
@@ -57,13 +58,18 @@ def _is_wrapper(function: Function) -> bool:
     return len(calls) == 1 and not calls[0].attrs.get("prepared") and set(kinds) <= _HANDED
 
 
-def _is_small(function: Function) -> bool:
+def _is_method(module: Module, name: str) -> bool:
+    """Whether the source has it in a block, though it may use nothing of that."""
+    return "." in module.origins.get(name, name).rpartition("::")[2]
+
+
+def _is_small(function: Function, longest: int) -> bool:
     if function.kind != "fn" or function.block is not None:
         return False
     ops = function.body.ops
     if any(op.regions for op in ops):
         return False
-    return sum(op.kind not in _FREE for op in ops) <= LONGEST
+    return sum(op.kind not in _FREE for op in ops) <= longest
 
 
 def _inlined(function: Function, small: Mapping[str, Function]) -> Function:

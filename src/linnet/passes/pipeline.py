@@ -22,6 +22,8 @@ from linnet.passes.share import share
 from linnet.passes.simplify import simplify
 from linnet.passes.specialise import specialise
 from linnet.passes.state import state
+from linnet.passes.trim import trim
+from linnet.passes.unbind import unbind
 from linnet.types import GenericArg
 
 # Called with a pass's name and what it gave; tests put the verifier here.
@@ -69,6 +71,7 @@ def lower(
     step("specialise", lambda m: m)
     step("simplify", simplify)
     if optimize:
+        step("unbind", unbind)
         step("inline", inline)
         step("simplify", simplify)
         step("share", share)
@@ -79,6 +82,8 @@ def lower(
         step("hoist", hoist)
         step("unwrap", unwrap)
         step("share", share)
+        step("drop", drop)
+        step("trim", trim)
         step("drop", drop)
     step("state", state)
     step("rename", rename)

@@ -31,7 +31,8 @@ from linnet.ir import (
     Value,
 )
 from linnet.ir.rewrite import Rewriter
-from linnet.passes.bound import MAX_SIZE, BindError, Binding
+from linnet.passes.bound import Binding
+from linnet.passes.generics import MAX_SIZE, BindError
 from linnet.passes.memo import Memo
 from linnet.passes.module import Module
 from linnet.passes.presence import Absent, Node, root_node

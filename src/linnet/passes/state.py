@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from linnet.ir import Function, Op, Region, Value
+from linnet.ir import Function, Op, Ref, Region, SubVar, Value
 from linnet.ir.walk import callees_first, walk_regions
 from linnet.passes.aliasing import Aliases, Liveness, arrays_of, touches
 from linnet.passes.effects import Effects, Pattern, may_meet, pattern, summaries
@@ -50,15 +50,18 @@ class _Marker:
     done: set[Op] = field(default_factory=set)
     aliases: Aliases = field(init=False)
     live: Liveness = field(init=False)
+    arrays: dict[SubVar, Ref] = field(init=False)
     paths: dict[Op, Pattern] = field(default_factory=dict)
     rest: dict[Op, tuple[Op, ...]] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self.arrays = arrays_of(self.function)
+
     def run(self) -> _Marker:
-        arrays = arrays_of(self.function)
         for region in walk_regions(self.function.body):
             for op in region.ops:
                 if op.kind in ("state_read", "state_write"):
-                    self.paths[op] = pattern(op.attrs["ref"], arrays)
+                    self.paths[op] = pattern(op.attrs["ref"], self.arrays)
         while self.round():
             pass
         return self
@@ -105,12 +108,11 @@ class _Marker:
 
     def written_back(self, op: Op, read: Op) -> bool:
         """Whether the result goes to the state it came from before anything looks there."""
-        arrays = arrays_of(self.function)
         for later in self.rest[op]:
             is_write = later.kind == "state_write" and later.operands[0] is op.result
             if is_write and later.attrs["ref"] == read.attrs["ref"]:
                 return True
-            if touches(later, arrays, self.effects).meets(self.paths[read]):
+            if touches(later, self.arrays, self.effects).meets(self.paths[read]):
                 return False
         return False
 
@@ -125,7 +127,6 @@ class _Marker:
 
     def overwritten(self) -> set[Op]:
         """Reads whose memory is overwritten while something still uses it."""
-        arrays = arrays_of(self.function)
         found: set[Op] = set()
         for region in walk_regions(self.function.body):
             for op in region.ops:
@@ -137,7 +138,7 @@ class _Marker:
                     written = frozenset((self.paths[op],))
                 elif op.kind == "call":
                     used.update(op.operands)
-                    written = touches(op, arrays, self.effects).writes
+                    written = touches(op, self.arrays, self.effects).writes
                 else:
                     continue
                 for path in written:

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from linnet.ir import Op
-from linnet.jax.emit.dtypes import dtype_of, tensor
-from linnet.jax.emit.elementwise import tensor_cast
 from linnet.backends.expr import ATOM, Expr, joined
+from linnet.ir import Op
+from linnet.jax.emit.dtypes import tensor
 from linnet.jax.emit.writer import Writer
-from linnet.types import DType
 
 Source = Sequence[tuple[str, int]]
-_INDEXABLE = frozenset((DType.I32, DType.I64, DType.U16, DType.U32, DType.U64))
 
 
 def emit_gather(w: Writer, op: Op) -> None:
@@ -34,14 +31,10 @@ def emit_gather(w: Writer, op: Op) -> None:
 
 
 def _index(w: Writer, op: Op, k: int) -> Expr:
-    """Index operand `k`, as a host number or a whole tensor PyTorch can index by."""
+    """Index operand `k`, as a host number or a whole array."""
     value = op.operands[1 + k]
-    expr, dtype = w.get(value), dtype_of(value.type)
-    type_ = tensor(value.type)
-    if expr.host and not type_.shape:
-        return expr
-    expr = w.whole(expr, type_)
-    return expr if dtype in _INDEXABLE else tensor_cast(w, expr, dtype, DType.I64)
+    expr, type_ = w.get(value), tensor(value.type)
+    return expr if expr.host and not type_.shape else w.whole(expr, type_)
 
 
 def _scalars(
@@ -49,9 +42,7 @@ def _scalars(
 ) -> Expr | None:
     """`x[i, :, j]` with numbers, the other axes in their order."""
     kept = [r for kind, r in source if kind == "axis"]
-    if kept != sorted(set(kept)) or not all(e.host for e in indices):
-        return None
-    if kept != list(range(len(kept))):
+    if kept != list(range(len(kept))) or not all(e.host for e in indices):
         return None
     parts = [":" if kind == "axis" else indices[k].text for kind, k in source]
     while parts and parts[-1] == ":":
@@ -66,7 +57,7 @@ def _scalars(
 def _rows(
     x: Expr, source: Source, index_axes: Sequence[Sequence[int]], indices: Sequence[Expr]
 ) -> Expr | None:
-    """One tensor of indices along one axis, whose axes come where that axis was."""
+    """One array of indices along one axis, whose axes come where that axis was."""
     if len(indices) != 1 or indices[0].host:
         return None
     places = [i for i, (kind, _) in enumerate(source) if kind == "index"]
@@ -78,14 +69,8 @@ def _rows(
         wanted.extend(over if i == axis else (r,))
     if wanted != list(range(len(wanted))):
         return None
-    names = joined((x, index))
-    if len(over) == 1:
-        text = f"{x.at(ATOM)}.index_select({axis}, {index.text})"
-    elif not over:
-        text = f"{x.at(ATOM)}.index_select({axis}, {index.at(ATOM)}.reshape(1)).squeeze({axis})"
-    else:
-        text = f"{x.at(ATOM)}[{':, ' * axis}{index.text}]"
-    return Expr(text, rank=len(wanted), names=names)
+    text = f"{x.at(ATOM)}[{':, ' * axis}{index.text}]"
+    return Expr(text, rank=len(wanted), names=joined((x, index)))
 
 
 def _general(
@@ -106,16 +91,16 @@ def _general(
         if kind == "axis" and k not in over:
             parts.append(":")
             shape.append(k)
-        elif kind == "axis":
+            continue
+        shape.append(None)
+        if kind == "axis":
             size = w.size(result.dims[k])
             names = names | size.names
-            parts.append(_lined(f"torch.arange({size.text}, device=device)", (k,), lead))
-            shape.append(None)
-        elif indices[k].host:  # PyTorch takes numbers out first, before it looks at tensors
+            parts.append(_lined(f"jnp.arange({size.text})", (k,), lead))
+        elif indices[k].host or not index_axes[k]:
             parts.append(indices[k].text)
         else:
             parts.append(_lined(indices[k].at(ATOM), index_axes[k], lead))
-            shape.append(None)
     free = [axis for axis in shape if axis is not None]
     places = [i for i, axis in enumerate(shape) if axis is None]
     first = places[0] if places else 0
@@ -129,7 +114,7 @@ def _lined(text: str, axes: Sequence[int], lead: Sequence[int]) -> str:
     """An index over result axes `axes`, permuted and padded to stand over all of `lead`."""
     order = sorted(range(len(axes)), key=lambda i: axes[i])
     if order != list(range(len(axes))):
-        text = f"{text}.permute({', '.join(map(str, order))})"
+        text = f"{text}.transpose({', '.join(map(str, order))})"
     own = set(axes)
     parts = [":" if r in own else "None" for r in lead if r >= min(own, default=0)]
     while parts and parts[0] == "None":
@@ -142,5 +127,5 @@ def _permuted(x: Expr, order: Sequence[int]) -> Expr:
     if list(order) == sorted(order):
         return replace(x, rank=len(order))
     places = [order.index(r) for r in range(len(order))]
-    text = f"{x.at(ATOM)}.permute({', '.join(map(str, places))})"
+    text = f"{x.at(ATOM)}.transpose({', '.join(map(str, places))})"
     return replace(x, text=text, prec=ATOM, rank=len(order))

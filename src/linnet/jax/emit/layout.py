@@ -8,7 +8,7 @@ from dataclasses import replace
 from linnet.ir import Op
 from linnet.jax.emit.dtypes import tensor
 from linnet.backends.expr import ATOM, Expr, joined
-from linnet.jax.emit.writer import Writer, shape_text
+from linnet.jax.emit.writer import Writer
 
 
 def emit_broadcast(w: Writer, op: Op) -> None:
@@ -88,9 +88,9 @@ def emit_permute(w: Writer, op: Op) -> None:
         w.define(op.result, a)
         return
     if len(moved) == 2:
-        text = f"{a.at(ATOM)}.transpose({moved[0]}, {moved[1]})"
+        text = f"{a.at(ATOM)}.swapaxes({moved[0]}, {moved[1]})"
     else:
-        text = f"{a.at(ATOM)}.permute({', '.join(map(str, order))})"
+        text = f"{a.at(ATOM)}.transpose({', '.join(map(str, order))})"
     unit = frozenset(rank - i for i in range(rank) if (rank - order[i]) in a.unit)
     w.define(op.result, replace(a, text=text, prec=ATOM, unit=unit), hint="permuted")
 
@@ -100,7 +100,7 @@ def emit_concat(w: Writer, op: Op) -> None:
     if len(parts) == 1:
         w.define(op.result, parts[0])
         return
-    text = f"torch.cat(({', '.join(p.text for p in parts)}), dim={op.attrs['axis']})"
+    text = f"jnp.concatenate(({', '.join(p.text for p in parts)}), axis={op.attrs['axis']})"
     made = Expr(text, rank=parts[0].rank, names=joined(parts))
     w.define(op.result, made, hint="joined")
 
@@ -138,7 +138,3 @@ def emit_slice(w: Writer, op: Op) -> None:
         parts = ["...", *parts[leading:]]
     made = replace(a, text=f"{a.at(ATOM)}[{', '.join(parts)}]", prec=ATOM, names=names)
     w.define(op.result, made, hint="part")
-
-
-__all__ = ["emit_broadcast", "emit_concat", "emit_permute", "emit_reshape", "emit_slice",
-           "shape_text"]  # fmt: skip

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from linnet.ir import Op
-from linnet.jax.emit.dtypes import carried, dtype_of, tensor
-from linnet.jax.emit.elementwise import masked
 from linnet.backends.expr import ATOM, MUL, Expr, joined
+from linnet.ir import Op, Value
+from linnet.jax.emit.dtypes import HALF, dtype_of, spelled, tensor
 from linnet.jax.emit.writer import Writer
 from linnet.types import DType
 
-_METHODS = {"sum": "sum", "prod": "prod", "min": "amin", "max": "amax", "any": "any", "all": "all"}
+# Sums of narrower integers come out wider unless told otherwise.
+_KEPT = frozenset({DType.I64, DType.U64, *(d for d in DType if d.is_float)})
 
 
 def emit_reduce(w: Writer, op: Op) -> None:
@@ -26,21 +26,9 @@ def emit_reduce(w: Writer, op: Op) -> None:
     if not axes:
         w.define(op.result, a)
         return
-    if dtype is DType.U64 and kind in ("min", "max"):
-        name = w.module.helper(f"u64_reduce_{kind}")
-        text = f"{name}({a.text}, {_dims(axes, rank)})"
-    elif kind == "prod":
-        text = a.at(ATOM)
-        extra = "" if dtype.is_float else f", dtype={carried(dtype)}"
-        for axis in axes:  # from the left, so that those still to come keep their numbers
-            text = f"{text}.prod({axis - rank}{extra})"
-    else:
-        extra = ""
-        if kind == "sum" and dtype.is_integer and carried(dtype) != "torch.int64":
-            extra = f", dtype={carried(dtype)}"
-        text = f"{a.at(ATOM)}.{_METHODS[kind]}({_dims(axes, rank)}{extra})"
-    made = _reduced(a, text, axes, rank)
-    w.define(op.result, masked(made, dtype) if kind in ("sum", "prod") else made, hint=kind)
+    extra = "" if kind not in ("sum", "prod") or dtype in _KEPT else f", dtype={spelled(dtype)}"
+    text = f"{a.at(ATOM)}.{kind}({_dims(axes, rank)}{extra})"
+    w.define(op.result, _reduced(a, text, axes, rank), hint=kind)
 
 
 def _dims(axes: Sequence[int], rank: int) -> str:
@@ -52,29 +40,57 @@ def _reduced(a: Expr, text: str, axes: Sequence[int], rank: int) -> Expr:
     gone = {rank - axis for axis in axes}
     kept = [p for p in range(1, a.rank + 1) if p not in gone]
     unit = frozenset(k + 1 for k, p in enumerate(kept) if p in a.unit)
-    return replace(a, text=text, prec=ATOM, rank=len(kept), unit=unit, alias=frozenset())
+    return replace(a, text=text, prec=ATOM, rank=len(kept), unit=unit)
 
 
 def emit_cumsum(w: Writer, op: Op) -> None:
     a, dtype = w.tensor(op.operands[0]), dtype_of(op.result.type)
-    extra = f", dtype={carried(dtype)}" if dtype.is_integer else ""
-    text = f"torch.cumsum({a.text}, {op.attrs['axis']}{extra})"
-    w.define(
-        op.result, masked(replace(a, text=text, prec=ATOM, alias=frozenset()), dtype), hint="running"
-    )
+    axis = op.attrs["axis"]
+    if dtype in HALF:
+        text = f"jnp.cumsum({a.text}, {axis}, dtype=jnp.float32).astype({spelled(dtype)})"
+    else:
+        extra = "" if dtype in _KEPT else f", dtype={spelled(dtype)}"
+        text = f"jnp.cumsum({a.text}, {axis}{extra})"
+    w.define(op.result, replace(a, text=text, prec=ATOM), hint="running")
 
 
 def emit_contract(w: Writer, op: Op) -> None:
-    a, b = w.tensor(op.operands[0]), w.tensor(op.operands[1])
     (left, right), output = op.attrs["inputs"], tuple(op.attrs["output"])
     left, right = tuple(left), tuple(right)
     dtype = dtype_of(op.result.type)
-    if dtype.is_integer and w.module.on_device:
-        made = _by_products(w, a, b, left, right, output, dtype)
+    narrow = _narrow_operands(w, op)
+    a, b = narrow or (w.tensor(op.operands[0]), w.tensor(op.operands[1]))
+    if dtype in HALF and w.module.exact:
+        made = _by_products(w, a, b, left, right, output)
+    elif narrow:
+        made = _einsum(a, b, left, right, output, ", preferred_element_type=jnp.float32")
     else:
         made = _matmul(a, b, left, right, output) or _einsum(a, b, left, right, output)
     made = replace(made, rank=len(output), names=joined((a, b)))
-    w.define(op.result, masked(made, dtype), hint="product")
+    w.define(op.result, made, hint="product")
+
+
+def _narrow_operands(w: Writer, op: Op) -> tuple[Expr, Expr] | None:
+    """The operands before they were widened to f32, where a product that is summed in f32 can
+    take them so: products of f16 and of bf16 are exact in f32."""
+    if dtype_of(op.result.type) is not DType.F32 or op.operands[0] is op.operands[1]:
+        return None
+    makers = [w.makers.get(value.id) for value in op.operands]
+    for value, maker in zip(op.operands, makers, strict=True):
+        if value.id not in w.pending or maker is None or maker.kind != "cast":
+            return None
+    sources = [maker.operands[0] for maker in makers if maker is not None]
+    kinds = {dtype_of(source.type) for source in sources}
+    if len(kinds) != 1 or not kinds <= HALF:
+        return None
+    for value in op.operands:
+        w.get(value)
+    a, b = (_whole(w, source) for source in sources)
+    return a, b
+
+
+def _whole(w: Writer, value: Value) -> Expr:
+    return w.whole(w.peek(value), tensor(value.type))
 
 
 def _matmul(
@@ -101,21 +117,22 @@ def _matmul(
 
 
 def _einsum(
-    a: Expr, b: Expr, left: tuple[int, ...], right: tuple[int, ...], output: tuple[int, ...]
-) -> Expr:
+    a: Expr, b: Expr, left: tuple[int, ...], right: tuple[int, ...], output: tuple[int, ...],
+    extra: str = "",
+) -> Expr:  # fmt: skip
     letters: dict[int, str] = {}
     for label in (*output, *left, *right):
         letters.setdefault(label, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"[len(letters)])
     spell = lambda labels: "".join(letters[label] for label in labels)  # noqa: E731
     pattern = f"{spell(left)},{spell(right)}->{spell(output)}"
-    return Expr(f'torch.einsum("{pattern}", {a.text}, {b.text})')
+    return Expr(f'jnp.einsum("{pattern}", {a.text}, {b.text}{extra})')
 
 
 def _by_products(
     w: Writer, a: Expr, b: Expr, left: tuple[int, ...], right: tuple[int, ...],
-    output: tuple[int, ...], dtype: DType,
+    output: tuple[int, ...],
 ) -> Expr:  # fmt: skip
-    """Integer products on a GPU, which has no integer matrix product."""
+    """Each product rounded before it is summed, as the two operations it stands for do."""
     summed = tuple(label for label in dict.fromkeys((*left, *right)) if label not in output)
     order = (*output, *summed)
     name = w.module.helper("line_up")
@@ -125,5 +142,5 @@ def _by_products(
     product = f"({sides[0]} * {sides[1]})"
     if summed:
         dims = ", ".join(str(-1 - i) for i in range(len(summed)))
-        product += f".sum(({dims},), dtype={carried(dtype)})"
+        product += f".sum(({dims},))"
     return Expr(product)

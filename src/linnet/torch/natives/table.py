@@ -9,11 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from linnet.passes.natives import NativeChoice, NativeQuery, NativeSelector
-from linnet.torch.natives import attention, basics, caches, losses
+from linnet.torch.natives import attention, basics, caches, losses, sequences
 from linnet.torch.natives.model import NUMERICS, Case, KernelWriter, Native
 
 ROWS: tuple[Native, ...] = (
     *basics.NATIVES, *attention.NATIVES, *caches.NATIVES, *losses.NATIVES,
+    *sequences.NATIVES,
 )  # fmt: skip
 
 NATIVES: dict[str, tuple[Native, ...]] = {}

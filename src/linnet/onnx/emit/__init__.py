@@ -1,0 +1,1 @@
+"""From lowered functions to an ONNX graph."""

@@ -1,0 +1,1 @@
+"""ONNX operators that stand for ops of the library."""

@@ -1,0 +1,74 @@
+"""The short convolution and the gated delta rule of Gated DeltaNet (Yang et al., 2024), in f32."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+
+
+def causal_conv(x: torch.Tensor, history: torch.Tensor, taps: torch.Tensor) -> torch.Tensor:
+    """y[b, s, c] = sum_w taps[c, w] * cat(history, x)[b, s + w, c]"""
+    window = torch.cat((history, x), 1).float()
+    taps = taps.float()
+    if x.shape[1] == 0:
+        return x.float()
+    if x.shape[1] == 1:  # nothing to slide over
+        return (window * taps.mT).sum(1, keepdim=True)
+    return F.conv1d(window.mT, taps[:, None], groups=taps.shape[0]).mT
+
+
+def delta_step(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, decay: torch.Tensor, beta: torch.Tensor,
+    start: torch.Tensor, scale: float,
+) -> torch.Tensor:  # fmt: skip
+    """one token: the output [B, 1, Hv, V], then the state with its key axis second"""
+    group = v.shape[1] // k.shape[1]
+    query, key = (x.float().repeat_interleave(group, 1) for x in (q, k))
+    kept = start * decay.exp()[..., None, None]
+    recalled = (key[:, :, None] @ kept)[:, :, 0]
+    change = beta[..., None] * (v.float() - recalled)
+    after = kept + key[..., None] * change[:, :, None]
+    out = scale * (query[:, :, None] @ after)
+    return torch.cat((out.transpose(1, 2), after.transpose(1, 2)), 1)
+
+
+DELTA_CHUNK = 64
+
+
+def delta_rule(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, decay: torch.Tensor, beta: torch.Tensor,
+    start: torch.Tensor, scale: float,
+) -> torch.Tensor:  # fmt: skip
+    """S tokens, a chunk at a time: the outputs [B, S, Hv, V], then the state, key axis second"""
+    group = v.shape[2] // k.shape[2]
+    query, key = (x.float().repeat_interleave(group, 2).transpose(1, 2) for x in (q, k))
+    value, state = v.float().transpose(1, 2), start
+    decay, beta = decay.transpose(1, 2), beta.transpose(1, 2)[..., None]
+    outputs = []
+    for first in range(0, q.shape[1], DELTA_CHUNK):
+        part = slice(first, first + DELTA_CHUNK)
+        out, state = delta_chunk(
+            query[:, :, part], key[:, :, part], value[:, :, part], decay[:, :, part],
+            beta[:, :, part], state,
+        )  # fmt: skip
+        outputs.append(scale * out)
+    return torch.cat((*(out.transpose(1, 2) for out in outputs), state.transpose(1, 2)), 1)
+
+
+def delta_chunk(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, decay: torch.Tensor, beta: torch.Tensor,
+    state: torch.Tensor,
+) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
+    """The state after token i of a chunk is exp(G_i) state + sum_{j <= i} exp(G_i - G_j) k_j u_j,
+    G being the running sum of decay; what token i writes, u_i, follows from the earlier ones:
+    (1 + lower(beta_i exp(G_i - G_j) k_i . k_j)) u = beta (v - exp(G) k . state)"""
+    total = decay.double().clamp(min=-1e5).cumsum(-1)  # differences of large sums: f64
+    ratio = (total[..., :, None] - total[..., None, :]).tril().exp().tril().float()
+    reach = total.exp().float()[..., None]
+    lower = (beta * ratio * (k @ k.mT)).tril(-1)
+    wanted = beta * (v - reach * (k @ state))
+    eye = torch.eye(k.shape[2], device=k.device)
+    written = torch.linalg.solve_triangular(lower + eye, wanted, upper=False, unitriangular=True)
+    out = reach * (q @ state) + (ratio * (q @ k.mT)) @ written
+    left = (total[..., -1:] - total).exp().float()[..., None]
+    return out, reach[:, :, -1:] * state + (left * k).mT @ written
