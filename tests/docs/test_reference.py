@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from linnet.api import check_paths
+from linnet.diagnostics.catalogue import CATALOGUE
 
 SECTION = r"^=== ([^:\n]+)(?:: ([EW\d ]+))?\n(.*?)(?=^===|^---|\Z)"
 RULES = re.findall(
@@ -45,3 +46,9 @@ def test_chains_are_limited(count: int, sound: bool, tmp_path: Path) -> None:
 def test_rank_is_limited(count: int, sound: bool, tmp_path: Path) -> None:
     type_ = f"Tensor[{', '.join(['2'] * count)}; f32]"
     assert (check(f"pub fn f(x: {type_}) -> {type_} {{ return x }}", tmp_path) == []) is sound
+
+
+def test_the_table_of_codes_is_the_catalogues() -> None:
+    page = (Path(__file__).parent.parent.parent / "docs" / "language.md").read_text()
+    rows = re.findall(r"^\| ([EW]\d{4}) \| (.*) \|$", page, re.MULTILINE)
+    assert rows == [(info.code, info.meaning) for info in CATALOGUE.values()]

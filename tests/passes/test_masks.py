@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,13 @@ from linnet.dims import Dim, Symbol, fresh_symbol
 from linnet.ir import Function, Generic, Param, Value
 from linnet.ir.build import Builder
 from linnet.ir.evaluate import Evaluator
+from linnet.ir.semantics import Call
 from linnet.ir.verify import verify
+from linnet.ir.walk import walk
+from linnet.passes.drop import drop
 from linnet.passes.masks import AtMost, Bound, MaskFact, Ordered, Same, mask_facts
 from linnet.passes.module import Module
+from linnet.passes.natives import NativeChoice, NativeQuery, natives
 from linnet.types import DType, OptionalType, TensorType, scalar
 
 Q, K = fresh_symbol("Q"), fresh_symbol("K")
@@ -218,3 +223,75 @@ def test_a_mask_from_outside_has_no_fact() -> None:
     mask = {"mask": TensorType((Dim.of(3),), DType.BOOL)}
     function = _function("m::f", (), mask, lambda b, m: b.emit("and", [m, m]))
     assert facts_of(function) is None
+
+
+def _masked_program(outside: bool) -> dict[str, Function]:
+    """`outer` makes a mask, hands it to `middle` (not its bound), which hands it to an op."""
+    n = fresh_symbol("N")
+    generics = (Generic("N", "Dim", n),)
+    row = TensorType((Dim.of(n),), DType.I32)
+    mask, data = row.with_dtype(DType.BOOL), row.with_dtype(DType.F32)
+
+    def attend(b: Builder, x: Value, seen: Value) -> Value:
+        zero = b.broadcast(b.const(0.0, DType.F32), [], data)
+        return b.emit("select", [seen, x, zero])
+
+    def middle(b: Builder, x: Value, seen: Value) -> Value:
+        attrs = {"callee": "m::attend", "generics": (Dim.of(n),), "receiver": None}
+        return b.emit("call", [x, seen], attrs, type=data)
+
+    def outer(b: Builder, x: Value, pos: Value, given: Value) -> Value:
+        after = b.emit("add", [pos, b.const(1, DType.I32)])
+        seen = b.emit("lt", [b.emit("iota", type=row), b.broadcast(after, [], row)])
+        attrs = {"callee": "m::middle", "generics": (Dim.of(n),), "receiver": None}
+        first = b.emit("call", [x, seen], attrs, type=data)
+        return b.emit("call", [first, given if outside else seen], attrs, type=data)
+
+    params = {"x": data, "pos": scalar(DType.I32), "given": mask}
+    made = [
+        _function("m::attend", generics, {"x": data, "seen": mask}, attend),
+        replace(_function("m::middle", generics, {"x": data, "seen": mask}, middle), kind="fn"),
+        replace(_function("m::outer", generics, params, outer), kind="entry"),
+    ]
+    return {function.name: function for function in made}
+
+
+def _prefix(query: NativeQuery) -> NativeChoice | None:
+    fact = query.facts.get(1)
+    if fact is None or fact.single is None or fact.single.bound is None:
+        return None
+    return NativeChoice("prefix", (query.call.operands[0], fact.single.bound.value))
+
+
+def _prefix_meaning(call: Call) -> Any:
+    x, pos = call.operands
+    return np.where(np.arange(len(x)) <= pos, x, 0).astype(np.float32)
+
+
+@pytest.mark.parametrize("outside", [False, True])
+def test_bounds_go_along_with_masks(outside: bool) -> None:
+    functions = _masked_program(outside)
+    module = Module(functions, {"outer": "m::outer"}, {name: name for name in functions})
+    after = drop(natives(module, _prefix))
+    for function in after.functions.values():
+        verify(function, after.functions)
+    kinds = [op.kind for op in walk(after.functions["m::middle"])]
+    assert kinds == (["call"] if outside else ["native"])
+    names = [p.name for p in after.functions["m::middle"].params]
+    assert names == (["x", "seen"] if outside else ["x", "pos"])
+    x = np.arange(1, 6, dtype=np.float32)
+    inputs = [x, np.int32(2), np.array([True, False, True, False, True])]
+    natives_ = {"prefix": _prefix_meaning}
+    results = [
+        Evaluator(f, natives=natives_).run("m::outer", inputs) for f in (functions, after.functions)
+    ]
+    np.testing.assert_array_equal(*results)
+
+
+def test_an_entrys_parameters_are_anyones() -> None:
+    """Calls from inside may agree; what a user passes is not known."""
+    functions = _masked_program(False)
+    module = Module(
+        functions, {"outer": "m::outer", "middle": "m::middle"}, {n: n for n in functions}
+    )
+    assert not mask_facts(module)["m::middle"]

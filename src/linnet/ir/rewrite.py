@@ -141,11 +141,13 @@ class Rewriter:
         """The function rebuilt, its gradient with it; `subst` does not touch its generics."""
         params = tuple(Param(p.name, self.new_value(p.value), p.default) for p in function.params)
         body = self._outer(function.body)
-        grad = function.grad
-        if grad is not None:
-            grad_params = tuple(map(self.new_value, grad.params))
-            grad = Grad(grad_params, self._outer(grad.body))
+        grad = None if function.grad is None else self.grad(function.grad)
         return replace(function, params=params, body=body, grad=grad)
+
+    def grad(self, grad: Grad) -> Grad:
+        """A gradient rebuilt; it sees nothing of the body beside it."""
+        params = tuple(map(self.new_value, grad.params))
+        return Grad(params, self._outer(grad.body))
 
     def _outer(self, region: Region) -> Region:
         # A body's own params repeat the function's, whose copies exist by now.

@@ -25,12 +25,23 @@ from linnet.passes.generics import (
 )
 from linnet.types import DType, GenericArg, Subst, TensorType
 
+__all__ = [
+    "BindError",
+    "Binding",
+    "BoundValue",
+    "Instance",
+    "ParamInfo",
+    "StateInfo",
+    "bind",
+    "find_block",
+    "size_of",
+]
+
 # What a listing may hold: far above any model, far below what would hurt.
 MAX_PATHS = 200_000
 MAX_INSTANCES = 200_000
 MAX_KINDS = 20_000
 MAX_DEPTH = 100
-
 
 
 @dataclass(frozen=True, slots=True)

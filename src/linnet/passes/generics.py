@@ -164,5 +164,3 @@ def _holds(clause: Relation) -> bool:
             return left > right
         case _:
             return left >= right
-
-

@@ -217,5 +217,3 @@ def _reshaped(source: Sequence[Dim], result: Sequence[Dim]) -> Moves | None:
     for a, b in zip(old, new, strict=True):
         moves[a] = b
     return moves
-
-

@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from linnet.dims import Dim
+from linnet.dims import Dim, Symbol
 from linnet.ir import Function, Op, Region, Value
-from linnet.ir.walk import callees_first
+from linnet.ir.walk import callees_first, walk
 from linnet.passes.mask_facts import (
     AtMost,
     Bound,
@@ -178,66 +178,73 @@ _INTEGER: dict[str, Callable[[FunctionFacts, Op], Linear | None]] = {
 # --- whole modules -------------------------------------------------------------------------------
 
 
-def mask_facts(module: Module) -> dict[str, dict[Value, MaskFact]]:
-    """The facts of every function's values. A parameter has one when all its calls agree on it,
-    in terms of sizes and of other arguments of the same call."""
-    order = callees_first(module.functions)
+def result_facts(module: Module) -> dict[str, MaskFact]:
+    """What each function that returns a mask knows of it, in terms of its own parameters."""
     results: dict[str, MaskFact] = {}
-    for name in order:
+    for name in callees_first(module.functions):
         function = module.functions[name]
         found = FunctionFacts(results, module.functions)
         found.region(function.body)
         outs = function.body.results
         if len(outs) == 1 and outs[0] in found.facts:
             results[name] = found.facts[outs[0]]
+    return results
+
+
+def mask_facts(module: Module) -> dict[str, dict[Value, MaskFact]]:
+    """The facts of every function's values. A parameter has one when all its calls agree on it,
+    in terms of sizes and of other arguments of the same call (`carry` sees to those)."""
+    results = result_facts(module)
+    entries = frozenset(module.entries.values())
     given: dict[str, dict[int, MaskFact | None]] = {}
     facts: dict[str, dict[Value, MaskFact]] = {}
-    for name in reversed(order):
+    for name in reversed(callees_first(module.functions)):
         function = module.functions[name]
         found = FunctionFacts(results, module.functions)
         for number, fact in given.get(name, {}).items():
-            if fact is not None:
+            if fact is not None and name not in entries:
                 found.facts[function.params[number].value] = fact
         found.region(function.body)
         facts[name] = found.facts
-        _note_calls(function.body, found.facts, module.functions, given)
+        for op in walk(function.body):
+            if op.kind == "call":
+                _note_call(op, found.facts, module.functions, given)
     return facts
 
 
-def _note_calls(
-    region: Region,
+def _note_call(
+    op: Op,
     facts: Mapping[Value, MaskFact],
     functions: Mapping[str, Function],
     given: dict[str, dict[int, MaskFact | None]],
 ) -> None:
-    for op in region.ops:
-        for inner in op.regions:
-            _note_calls(inner, facts, functions, given)
-        if op.kind != "call":
-            continue
-        callee = functions[op.attrs["callee"]]
-        seen = given.setdefault(callee.name, {})
-        for number, value in enumerate(op.operands):
-            fact = _argument_fact(op, callee, facts.get(value))
-            seen[number] = fact if seen.get(number, fact) == fact else None
+    callee = functions[op.attrs["callee"]]
+    seen = given.setdefault(callee.name, {})
+    places = dict(zip(op.operands, (p.value for p in callee.params), strict=True))
+    for number, value in enumerate(op.operands):
+        fact = argument_fact(op, callee, facts.get(value), places)
+        seen[number] = fact if seen.get(number, fact) == fact else None
 
 
-def _argument_fact(op: Op, callee: Function, fact: MaskFact | None) -> MaskFact | None:
-    """A caller's fact in the callee's terms: other arguments and sizes that are its generics."""
+def argument_fact(
+    op: Op, callee: Function, fact: MaskFact | None, places: Mapping[Value, Value]
+) -> MaskFact | None:
+    """A caller's fact in the callee's terms: `places` gives the parameter for a value of the
+    caller's, sizes are the callee's generics."""
     if fact is None:
         return None
-    values = dict(zip(op.operands, (p.value for p in callee.params), strict=True))
-    back = {dim: g.var for g, dim in zip(callee.generics, op.attrs["generics"], strict=True)}
-    symbols = {
-        symbol: Dim.of(back[Dim.of(symbol)])  # type: ignore[arg-type]
-        for atom in fact.atoms
-        if not isinstance(atom, Same)
-        for symbol in atom.offset.symbols
-        if Dim.of(symbol) in back
-    }
-    moved = translated(fact, values.get, Subst(symbols))
-    if moved is None:
+    sizes = {s for atom in fact.atoms if not isinstance(atom, Same) for s in atom.offset.symbols}
+    back = sizes_back(op, callee)
+    if not sizes <= back.dims.keys():
         return None
-    own = {g.var for g in callee.generics}
-    left = {s for a in moved.atoms if not isinstance(a, Same) for s in a.offset.symbols}
-    return moved if left <= own else None
+    return translated(fact, places.get, back)
+
+
+def sizes_back(op: Op, callee: Function) -> Subst:
+    """The caller's sizes that a call passes as they are, in the callee's generics."""
+    pairs = {}
+    for generic, dim in zip(callee.generics, op.attrs["generics"], strict=True):
+        symbols = list(dim.symbols)
+        if len(symbols) == 1 and dim == Dim.of(symbols[0]) and isinstance(generic.var, Symbol):
+            pairs[symbols[0]] = Dim.of(generic.var)
+    return Subst(pairs)

@@ -14,6 +14,7 @@ from typing import Any
 from linnet.ir import Function, Op, Value
 from linnet.ir.rewrite import Rewriter
 from linnet.ir.walk import walk
+from linnet.passes.carry import carry
 from linnet.passes.masks import MaskFact, mask_facts
 from linnet.passes.module import Module
 
@@ -44,6 +45,7 @@ def natives(module: Module, select: NativeSelector | None) -> Module:
     """The module with native operations where `select` has them."""
     if select is None:
         return module
+    module = carry(module)
     facts = mask_facts(module)
     functions = {n: _function(module, f, select, facts[n]) for n, f in module.functions.items()}
     return module.with_functions(functions)

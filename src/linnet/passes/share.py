@@ -8,6 +8,7 @@ nothing is written, and that specialised functions of one source function that a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -61,7 +62,12 @@ class _Sharer:
 
     def run(self, function: Function) -> Function:
         self.scopes = [{}]
-        return self.rw.function(function)
+        shared = self.rw.function(replace(function, grad=None))
+        if function.grad is None:
+            return shared
+        # Nothing of the body is at hand in the gradient.
+        self.scopes = [{}]
+        return replace(shared, grad=self.rw.grad(function.grad))
 
     def transform(self, rw: Rewriter, op: Op) -> Sequence[Value] | None:
         attrs = op.attrs

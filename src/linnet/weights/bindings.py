@@ -2,7 +2,8 @@
 
 A bindings file is a JSON object from parameter path to tensor name. A path segment may be a
 placeholder, `"layers.{i}.mlp.up.weight": "model.layers.{i}.mlp.up_proj.weight"`, which stands for
-every index the bound program has there; several may nest. A line for one path wins over a template.
+every index the bound program has there; several may nest. In the tensor's name a placeholder may be
+a sum, for checkpoints that number layers through: `{4g+i}`. A line for one path wins over a template.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ NAME_LIMIT = 1024
 _LISTED = 20
 _SEGMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|0|[1-9][0-9]{0,8}|\{[a-z]\}", re.ASCII)
 _HOLE = re.compile(r"\{([^{}]*)\}")
+_TERM = r"(?:[1-9][0-9]{0,5}[a-z]?|[a-z])"
+_SUM = re.compile(rf"{_TERM}(?:\+{_TERM}){{0,7}}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +86,7 @@ def _line_problem(path: object, tensor: object) -> str | None:
     if not all(_SEGMENT.fullmatch(part) for part in path.split(".")):
         return f"{quoted(path)} is no parameter path (a placeholder is one letter, `{{i}}`)"
     holes = set(_HOLE.findall(path))
-    extra = [hole for hole in _HOLE.findall(tensor) if hole not in holes]
+    extra = [hole for hole in _HOLE.findall(tensor) if not _is_sum(hole, holes)]
     if holes and extra:
         return f"{quoted(tensor)} uses {{{extra[0][:20]}}}, which {quoted(path)} does not have"
     return None
@@ -180,5 +183,19 @@ def _match(template: list[str], path: list[str]) -> dict[str, str] | None:
     return values
 
 
+def _is_sum(hole: str, known: set[str]) -> bool:
+    """Whether a placeholder of a tensor's name adds up numbers and the path's placeholders."""
+    return bool(_SUM.fullmatch(hole)) and set(re.findall("[a-z]", hole)) <= known
+
+
 def _filled(tensor: str, values: dict[str, str]) -> str:
-    return _HOLE.sub(lambda hole: values[hole.group(1)], tensor)
+    def worked_out(hole: re.Match[str]) -> str:
+        return str(sum(_term(term, values) for term in hole.group(1).split("+")))
+
+    return _HOLE.sub(worked_out, tensor)
+
+
+def _term(term: str, values: dict[str, str]) -> int:
+    if term.isdecimal():
+        return int(term)
+    return int(term[:-1] or 1) * int(values[term[-1]])

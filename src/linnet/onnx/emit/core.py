@@ -51,7 +51,7 @@ class Core:
         """A plain cast, made once: exact when widening, wrapping between integers."""
         if source is target:
             return value
-        if value.is_initializer() or value.is_graph_input():
+        if id(value) in self.b.fixed:
             with self.b.outermost():
                 return self.b.once("Cast", [value], target, to=ONNX[target].value)
         return self.b.once("Cast", [value], target, to=ONNX[target].value)

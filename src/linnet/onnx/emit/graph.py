@@ -45,6 +45,7 @@ class GraphBuilder:
         self.place: list[str] = []  # where in the model: the block's path, the function
         self.spans: list[Span | None] = []
         self.domains: set[str] = set()
+        self.fixed: set[int] = set()  # values that are the same at every call
 
     # --- names ----------------------------------------------------------------------------------
 
@@ -176,8 +177,14 @@ class GraphBuilder:
             shape=ir.Shape(array.shape),
             const_value=ir.Tensor(array, dtype=ONNX[dtype], name=name),
         )
-        self.initializers[name] = value
+        self.keep(value)
         return value
+
+    def keep(self, value: ir.Value) -> None:
+        """Registers an initialiser."""
+        assert value.name is not None
+        self.initializers[value.name] = value
+        self.fixed.add(id(value))
 
     def integers(self, *values: int) -> ir.Value:
         """A list of `i64`."""

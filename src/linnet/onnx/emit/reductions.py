@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import onnx_ir as ir
 
@@ -77,99 +78,85 @@ def cumsum(c: Core, a: Held, axis: int, hint: str) -> Held:
 # --- contract -------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One operand of a contraction with the label of each axis."""
+
+    held: Held
+    labels: Labels
+
+    @property
+    def extents(self) -> dict[int, Dim]:
+        return dict(zip(self.labels, self.held.dims, strict=True))
+
+
 def contract(
     c: Core, a: Held, b: Held, left: Labels, right: Labels, output: Labels, dims: Dims, hint: str
 ) -> Held:
-    """A sum of products as one matrix product, or elementwise where nothing else will do."""
-    dtype = a.dtype
-    if dtype in HALF:
-        return _rounded(c, a, b, left, right, output, dims, hint)
-    kernel = carrier("matmul", dtype)
-    summed = [k for k in dict.fromkeys((*left, *right)) if k not in output]
-    if all((k in left) != (k in right) for k in summed) or (set(left) == set(right) and not _inner(
-            left, output)):  # fmt: skip
-        return _spread(c, a, b, left, right, output, dims, kernel, hint)
-    x, left = _summed_alone(c, a, left, right, output, kernel, hint)
-    y, right = _summed_alone(c, b, right, left, output, kernel, hint)
-    made = _product(c, x, y, left, right, output, kernel, hint, a, b)
-    return Held.whole(c.convert(made, kernel, dtype), dtype, dims)
+    """A sum of products as one matrix product, or elementwise where that says it better."""
+    x, y = _Side(a, left), _Side(b, right)
+    if a.dtype in HALF:  # each product is rounded to the dtype, then the sum once
+        return _spread(c, x, y, output, dims, hint)
+    x, y = _summed_alone(c, x, y, output, hint), _summed_alone(c, y, x, output, hint)
+    inner = [k for k in x.labels if k in y.labels and k not in output]
+    if not inner or set(x.labels) == set(y.labels):
+        return _spread(c, x, y, output, dims, hint)
+    kernel = carrier("matmul", a.dtype)
+    made = _product(c, x, y, output, kernel, hint)
+    return Held.whole(c.convert(made, kernel, a.dtype), a.dtype, dims)
 
 
-def _inner(left: Labels, output: Labels) -> bool:
-    return False
-
-
-def _summed_alone(
-    c: Core, a: Held, own: Labels, other: Labels, output: Labels, kernel: DType, hint: str
-) -> tuple[ir.Value, Labels]:
+def _summed_alone(c: Core, side: _Side, other: _Side, output: Labels, hint: str) -> _Side:
     """Sums over the labels that only this operand has and the result lacks."""
-    value = c.convert(c.whole(a), a.dtype, kernel)
-    axes = [k for k, label in enumerate(own) if label not in other and label not in output]
+    labels = side.labels
+    axes = [k for k, n in enumerate(labels) if n not in other.labels and n not in output]
     if not axes:
-        return value, own
-    kept = tuple(label for k, label in enumerate(own) if k not in axes)
-    return _over(c, "ReduceSum", value, kernel, axes, hint), kept
+        return side
+    kept = [k for k in range(len(labels)) if k not in axes]
+    held = side.held
+    dims = tuple(held.dims[k] for k in kept)
+    return _Side(reduce(c, "sum", held, axes, dims, hint), tuple(labels[k] for k in kept))
 
 
-def _extents(a: Held, b: Held, left: Labels, right: Labels) -> dict[int, Dim]:
-    extents: dict[int, Dim] = {}
-    for label, dim in (*zip(left, a.dims, strict=True), *zip(right, b.dims, strict=True)):
-        extents.setdefault(label, dim)
-    return extents
-
-
-def _product(
-    c: Core, x: ir.Value, y: ir.Value, left: Labels, right: Labels, output: Labels, kernel: DType,
-    hint: str, a: Held, b: Held,
-) -> ir.Value:  # fmt: skip
-    """`[batch, M, K] @ [batch, K, N]` with the labels of each kind flattened into one axis."""
-    extents: dict[int, Dim] = {}
-    for held, labels in ((a, _labels_of(a, left)), (b, _labels_of(b, right))):
-        del held, labels
-    extents = c_extents(a, b, left, right)
+def _product(c: Core, x: _Side, y: _Side, output: Labels, kernel: DType, hint: str) -> ir.Value:
+    """`[batch, M, K] @ [batch, K, N]`, the labels of M, of K and of N flattened into one axis each."""
+    left, right = x.labels, y.labels
     batch = tuple(k for k in output if k in left and k in right)
     inner = tuple(k for k in left if k in right and k not in output)
     rows = tuple(k for k in output if k in left and k not in right)
     columns = tuple(k for k in output if k in right and k not in left)
     lies = (*batch, *rows, *columns)
-    if not batch and kernel in (DType.F32, DType.F64) and len(columns) == 1 and len(inner) == 1 and (
-        left == (*rows, *inner)
-    ):
-        made = _linear(c, x, y, left, right, rows, columns[0], inner[0], extents, kernel, hint)
+    extents = x.extents | y.extents
+    plain = not batch and len(columns) == len(inner) == 1 and left == (*rows, *inner)
+    if plain and kernel.is_float and len(right) == 2:
+        made = _layer(c, x, y, rows, columns[0], extents, kernel, hint)
     else:
-        p = _matrix(c, x, left, (batch, rows, inner), extents, kernel)
-        q = _matrix(c, y, right, (batch, inner, columns), extents, kernel)
+        p = _matrix(c, x, (batch, rows, inner), extents, kernel)
+        q = _matrix(c, y, (batch, inner, columns), extents, kernel)
         made = c.b.node("MatMul", [p, q], kernel, hint)
-        made = c.reshape(made, kernel, [extents[k] for k in lies], hint)
-    order = [lies.index(k) for k in output]
-    return c.transpose(made, kernel, order)
+        if len(rows) != 1 or len(columns) != 1:
+            made = c.reshape(made, kernel, [extents[k] for k in lies], hint)
+    return c.transpose(made, kernel, [lies.index(k) for k in output])
 
 
-def _labels_of(a: Held, labels: Labels) -> Labels:
-    return labels
-
-
-def c_extents(a: Held, b: Held, left: Labels, right: Labels) -> dict[int, Dim]:
-    return a_extents(a, left) | a_extents(b, right)
-
-
-def a_extents(a: Held, labels: Labels) -> dict[int, Dim]:
-    return dict(zip(labels, a.dims, strict=False))
-
-
-def _linear(
-    c: Core, x: ir.Value, y: ir.Value, left: Labels, right: Labels, rows: Labels, column: int,
-    inner: int, extents: dict[int, Dim], kernel: DType, hint: str,
+def _layer(
+    c: Core, x: _Side, y: _Side, rows: Labels, column: int, extents: dict[int, Dim],
+    kernel: DType, hint: str,
 ) -> ir.Value:  # fmt: skip
     """A layer's product: `Gemm` reads a weight `[out, in]` as it lies."""
-    flat = x
+    (inner,) = (k for k in x.labels if k in y.labels)
+    flat = _value(c, x, kernel)
     if len(rows) != 1:
-        flat = c.reshape(x, kernel, [_count(rows, extents), extents[inner]])
-    transposed = 1 if right == (column, inner) else 0
-    made = c.b.node("Gemm", [flat, y], kernel, hint, transB=transposed)
+        flat = c.reshape(flat, kernel, [_count(rows, extents), extents[inner]])
+    transposed = 1 if y.labels == (column, inner) else 0
+    made = c.b.node("Gemm", [flat, _value(c, y, kernel)], kernel, hint, transB=transposed)
     if len(rows) == 1:
         return made
     return c.reshape(made, kernel, [*(extents[k] for k in rows), extents[column]], hint)
+
+
+def _value(c: Core, side: _Side, kernel: DType) -> ir.Value:
+    return c.convert(c.whole(side.held), side.held.dtype, kernel)
 
 
 def _count(labels: Sequence[int], extents: dict[int, Dim]) -> Dim:
@@ -180,52 +167,36 @@ def _count(labels: Sequence[int], extents: dict[int, Dim]) -> Dim:
 
 
 def _matrix(
-    c: Core, value: ir.Value, labels: Labels, groups: tuple[Labels, Labels, Labels],
-    extents: dict[int, Dim], kernel: DType,
+    c: Core, side: _Side, groups: tuple[Labels, Labels, Labels], extents: dict[int, Dim],
+    kernel: DType,
 ) -> ir.Value:  # fmt: skip
-    """`value` as `[batch..., first, second]`, the last two flattened."""
+    """The operand as `[batch..., first, second]`, the last two flattened."""
     batch, first, second = groups
-    order = [labels.index(k) for k in (*batch, *first, *second)]
-    value = c.transpose(value, kernel, order)
+    order = [side.labels.index(k) for k in (*batch, *first, *second)]
+    value = c.transpose(_value(c, side, kernel), kernel, order)
     if len(first) == 1 and len(second) == 1:
         return value
     shape = [*(extents[k] for k in batch), _count(first, extents), _count(second, extents)]
     return c.reshape(value, kernel, shape)
 
 
-def _spread(
-    c: Core, a: Held, b: Held, left: Labels, right: Labels, output: Labels, dims: Dims,
-    kernel: DType, hint: str,
-) -> Held:  # fmt: skip
-    """Every product, then the sum: for products with no inner axis, and where each is rounded."""
-    every = tuple(dict.fromkeys((*output, *left, *right)))
-    extents = c_extents(a, b, left, right)
+def _spread(c: Core, x: _Side, y: _Side, output: Labels, dims: Dims, hint: str) -> Held:
+    """Every product, then the sum."""
+    every = tuple(dict.fromkeys((*output, *x.labels, *y.labels)))
+    extents = x.extents | y.extents
     shape = tuple(extents[k] for k in every)
-    x, y = (_lined_up(c, h, labels, every, shape) for h, labels in ((a, left), (b, right)))
-    product = c.apply("Mul", "arithmetic", (x, y), shape, hint=hint)
-    summed = list(range(len(output), len(every)))
-    if not summed:
-        return product.reshaped(dims)
-    value = c.convert(c.whole(product), a.dtype, kernel)
-    made = _over(c, "ReduceSum", value, kernel, summed, hint)
-    return Held.whole(c.convert(made, kernel, a.dtype), a.dtype, dims)
+    product = c.apply("Mul", "arithmetic", (_lined_up(c, x, every, shape),
+                      _lined_up(c, y, every, shape)), shape, hint=hint)  # fmt: skip
+    return reduce(c, "sum", product, range(len(output), len(every)), dims, hint)
 
 
-def _lined_up(c: Core, a: Held, labels: Labels, every: Labels, shape: Dims) -> Held:
-    """`a` with its axes in the order of `every`."""
-    if a.const is not None:
-        return a.reshaped(shape)
+def _lined_up(c: Core, side: _Side, every: Labels, shape: Dims) -> Held:
+    """The operand with its axes in the order of `every`."""
+    held, labels = side.held, side.labels
+    if held.const is not None:
+        return held.reshaped(shape)
     order = sorted(range(len(labels)), key=lambda k: every.index(labels[k]))
-    if order == list(range(len(labels))):
-        moved = a
-    else:
-        moved = Held.whole(c.transpose(c.whole(a), a.dtype, order), a.dtype,
-                           tuple(a.dims[k] for k in order))  # fmt: skip
-    return c.placed(moved, [every.index(labels[k]) for k in order], shape)
-
-
-def _rounded(
-    c: Core, a: Held, b: Held, left: Labels, right: Labels, output: Labels, dims: Dims, hint: str
-) -> Held:
-    """f16 and bf16: each product is rounded to the dtype, then the sum once."""
-    return _spread(c, a, b, left, right, output, dims, DType.F32, hint)
+    if order != list(range(len(labels))):
+        moved = tuple(held.dims[k] for k in order)
+        held = Held.whole(c.transpose(c.whole(held), held.dtype, order), held.dtype, moved)
+    return c.placed(held, [every.index(labels[k]) for k in order], shape)

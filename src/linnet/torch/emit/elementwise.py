@@ -182,20 +182,34 @@ def tensor_cast(w: Writer, a: Expr, source: DType, target: DType) -> Expr:
     if source is target:
         return a
     fresh = replace(a, alias=frozenset()) if carried(source) != carried(target) else a
-    if source is DType.U64 and target.is_float:
-        name = w.module.helper("u64_to_float")
-        return replace(fresh, text=f"{name}({a.text}, {carried(target)})", prec=ATOM)
-    if target is DType.U64 and source.is_float:
-        name = w.module.helper("float_to_u64")
-        return replace(fresh, text=f"{name}({a.text})", prec=ATOM)
+    special = _special_cast(w, a, source, target)
+    if special is not None:
+        return replace(fresh, text=special, prec=ATOM)
     if carried(source) != carried(target):
-        small = target.is_integer and target.bits < 32 and carried(target) != "torch.int64"
-        through = ".to(torch.int64)" if source.is_float and small else ""  # wraps on every machine
-        fresh = replace(fresh, text=f"{a.at(ATOM)}{through}.to({carried(target)})", prec=ATOM)
+        fresh = replace(fresh, text=f"{a.at(ATOM)}.to({carried(target)})", prec=ATOM)
     widening = source.is_integer and source.cls == "unsigned" and source.bits <= target.bits
     if target in WIDE and source is not DType.BOOL and not widening:
         return masked(replace(fresh, alias=frozenset()), target)
     return fresh
+
+
+def _special_cast(w: Writer, a: Expr, source: DType, target: DType) -> str | None:
+    """The casts that PyTorch does otherwise: unsigned words, floats beyond an integer's range, and
+    what it would round twice."""
+    kind = carried(target)
+    if source is DType.U64 and target.is_float:
+        return f"{w.module.helper('u64_to_float')}({a.text}, {kind})"
+    if target is DType.U64 and source.is_float:
+        return f"{w.module.helper('float_to_u64')}({a.text})"
+    if source.is_float and target.is_integer:
+        low, high = target.integer_range
+        if target is DType.I64:
+            return f"{w.module.helper('float_to_i64')}({a.text})"
+        return f"{w.module.helper('float_to_integer')}({a.text}, {low}, {high}, {kind})"
+    long = source is DType.F64 or (source.is_integer and source.bits > 16)
+    if long and target in (DType.F16, DType.BF16):
+        return f"{w.module.helper('rounded_once')}({a.text}, {kind})"
+    return None
 
 
 # --- two operands ---------------------------------------------------------------------------------

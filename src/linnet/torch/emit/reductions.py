@@ -69,8 +69,9 @@ def emit_contract(w: Writer, op: Op) -> None:
     (left, right), output = op.attrs["inputs"], tuple(op.attrs["output"])
     left, right = tuple(left), tuple(right)
     dtype = dtype_of(op.result.type)
-    if dtype.is_integer and w.module.on_device:
-        made = _by_products(w, a, b, left, right, output, dtype)
+    half = dtype in (DType.F16, DType.BF16) and w.module.options.numerics == "exact"
+    if half or (dtype.is_integer and w.module.on_device):
+        made = _by_products(w, a, b, left, right, output)
     else:
         made = _matmul(a, b, left, right, output) or _einsum(a, b, left, right, output)
     made = replace(made, rank=len(output), names=joined((a, b)))
@@ -113,17 +114,10 @@ def _einsum(
 
 def _by_products(
     w: Writer, a: Expr, b: Expr, left: tuple[int, ...], right: tuple[int, ...],
-    output: tuple[int, ...], dtype: DType,
+    output: tuple[int, ...],
 ) -> Expr:  # fmt: skip
-    """Integer products on a GPU, which has no integer matrix product."""
-    summed = tuple(label for label in dict.fromkeys((*left, *right)) if label not in output)
-    order = (*output, *summed)
-    name = w.module.helper("line_up")
-    sides = [
-        f"{name}({e.text}, {list(labels)}, {list(order)})" for e, labels in ((a, left), (b, right))
-    ]
-    product = f"({sides[0]} * {sides[1]})"
-    if summed:
-        dims = ", ".join(str(-1 - i) for i in range(len(summed)))
-        product += f".sum(({dims},), dtype={carried(dtype)})"
-    return Expr(product)
+    """Each product by itself: rounded where it has to be, or of integers, whose matrix products
+    GPUs don't have."""
+    name = w.module.helper("contract")
+    labels = f"{list(left)}, {list(right)}, {list(output)}"
+    return Expr(f"{name}({a.text}, {b.text}, {labels})")

@@ -276,7 +276,9 @@ class Writer:
 
     def carry(self, expr: Expr, dtype: DType) -> Expr:
         """A host number as the carried dtype holds it (`u64` beyond `i64` has its bits kept)."""
-        if dtype is not DType.U64 or (expr.const is not None and int(expr.const) < 2**63):
+        if dtype is not DType.U64 or not expr.host:
+            return expr
+        if expr.const is not None and int(expr.const) < 2**63:
             return expr
         if expr.const is not None:
             return replace(expr, text=f"({int(expr.const) - 2**64})", const=None, prec=ATOM)

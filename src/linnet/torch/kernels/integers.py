@@ -39,13 +39,6 @@ def int_remainder(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return torch.fmod(a, torch.where(b == -1, 1, b))
 
 
-def line_up(x: torch.Tensor, labels: list[int], order: list[int]) -> torch.Tensor:
-    """x, whose axes carry `labels`, as a view with an axis for each label of `order`"""
-    own = [label for label in order if label in labels]
-    x = x.permute([labels.index(label) for label in own])
-    return x[tuple(slice(None) if label in labels else None for label in order)]
-
-
 def u64_min(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """the smaller of two u64 held as the bits of i64"""
     return torch.where((a ^ -(2**63)) < (b ^ -(2**63)), a, b)
@@ -81,10 +74,33 @@ def u64_to_float(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
 
 def float_to_u64(x: torch.Tensor) -> torch.Tensor:
-    """truncated toward zero, as the bits of i64"""
-    large = x >= 2.0**63
-    low = torch.where(large, x - 2.0**63, x).to(torch.int64)
-    return torch.where(large, low ^ -(2**63), low)
+    """truncated toward zero, as the bits of i64; outside the range its nearest value, NaN 0"""
+    wide = x.double().nan_to_num(0.0).clamp(min=0.0)
+    large = wide >= 2.0**63
+    low = torch.where(large, (wide - 2.0**63).clamp(0.0, 2.0**63 - 1024), wide).to(torch.int64)
+    return torch.where(wide >= 2.0**64, -1, torch.where(large, low ^ -(2**63), low))
+
+
+def float_to_i64(x: torch.Tensor) -> torch.Tensor:
+    """truncated toward zero; outside the range its nearest value, NaN 0"""
+    wide = x.double().nan_to_num(0.0).clamp(min=-(2.0**63))
+    past = wide >= 2.0**63
+    return torch.where(past, 2**63 - 1, torch.where(past, 0.0, wide).to(torch.int64))
+
+
+def float_to_integer(x: torch.Tensor, low: int, high: int, dtype: torch.dtype) -> torch.Tensor:
+    """truncated toward zero; outside low .. high the nearest of them, NaN 0"""
+    return x.double().nan_to_num(0.0).clamp(low, high).to(dtype)
+
+
+def rounded_once(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """f64 or integers to f16 or bf16; by way of an f32 whose last bit says that it is inexact"""
+    wide = x.double()
+    single = wide.float()
+    inexact = (single.double() != wide) & single.isfinite()
+    even = (single.contiguous().view(torch.int32) & 1) == 0
+    toward = torch.where(wide > single, torch.inf, -torch.inf)
+    return torch.where(inexact & even, torch.nextafter(single, toward), single).to(dtype)
 
 
 def widened(x: torch.Tensor | None) -> torch.Tensor | None:

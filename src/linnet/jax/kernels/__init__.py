@@ -1,0 +1,1 @@
+"""Functions that generated modules hold a copy of, where they use them."""

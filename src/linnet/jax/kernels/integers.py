@@ -1,0 +1,73 @@
+"""Arithmetic as Linnet means it, where JAX or Python mean something else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+
+def host_divide(a: int, b: int) -> int:
+    """a / b truncated toward zero"""
+    quotient = abs(a) // abs(b)
+    return quotient if (a < 0) == (b < 0) else -quotient
+
+
+def host_remainder(a: int, b: int) -> int:
+    """a - b * (a / b), with the sign of a"""
+    return a - b * host_divide(a, b)
+
+
+def host_shift_left(a: int, b: int, width: int) -> int:
+    """a << b, 0 for b outside 0 .. width - 1"""
+    return a << b if 0 <= b < width else 0
+
+
+def host_shift_right(a: int, b: int, width: int) -> int:
+    """a >> b, 0 or -1 for b outside 0 .. width - 1"""
+    return a >> (b if 0 <= b < width else width)
+
+
+def int_divide(a: jax.Array, b: jax.Array) -> jax.Array:
+    """a / b truncated toward zero; the smallest integer by -1 wraps to itself"""
+    return lax.div(*jnp.broadcast_arrays(a, b))
+
+
+def int_remainder(a: jax.Array, b: jax.Array) -> jax.Array:
+    """a - b * (a / b), with the sign of a"""
+    return lax.rem(*jnp.broadcast_arrays(a, b))
+
+
+def shift_left(a: jax.Array, b: jax.Array) -> jax.Array:
+    """a << b, 0 for b outside 0 .. width - 1"""
+    return lax.shift_left(*jnp.broadcast_arrays(a, b))
+
+
+def shift_right(a: jax.Array, b: jax.Array) -> jax.Array:
+    """a >> b, 0 or -1 for b outside 0 .. width - 1"""
+    shift = lax.shift_right_arithmetic if a.dtype.kind == "i" else lax.shift_right_logical
+    return shift(*jnp.broadcast_arrays(a, b))
+
+
+def to_integer(x: jax.Array, dtype: Any) -> jax.Array:
+    """truncated toward zero; the nearest value where it lies outside, 0 for NaN"""
+    x = x.astype(jnp.float32) if x.dtype.itemsize < 4 else x
+    info = jnp.iinfo(dtype)
+    inside = jnp.where((x > info.min) & (x < info.max), x, 0).astype(dtype)
+    inside = jnp.where(x >= info.max, jnp.array(info.max, dtype), inside)
+    return jnp.where(x <= info.min, jnp.array(info.min, dtype), inside)
+
+
+def divide(a: Any, b: Any) -> jax.Array:
+    """a / b rounded once: from a divisor it sees to be spread XLA makes a reciprocal"""
+    a, b = jnp.broadcast_arrays(a, b)
+    return a / lax.optimization_barrier(b)
+
+
+def line_up(x: jax.Array, labels: list[int], order: list[int]) -> jax.Array:
+    """x, whose axes carry `labels`, with an axis for each label of `order`"""
+    own = [label for label in order if label in labels]
+    x = x.transpose([labels.index(label) for label in own])
+    return x[tuple(slice(None) if label in labels else None for label in order)]

