@@ -8,9 +8,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-import torch
 
 import linnet.torch
+import torch
 from linnet.torch import InputError, Model
 
 from .support import checked
@@ -97,7 +97,9 @@ pub entry bits(x: Tensor[2; bf16], y: u64?) -> Tensor[2; bf16] {
 
 
 def test_sizes_are_solved_and_bound_consistently(tmp_path: Path) -> None:
-    source = SIZES.replace("x[0:A, 0]", "x[0:A, 0]").replace("where A > B {", "where A > B, B > 0 {")
+    source = SIZES.replace("x[0:A, 0]", "x[0:A, 0]").replace(
+        "where A > B {", "where A > B, B > 0 {"
+    )
     model = linnet.torch.load(checked(tmp_path, source))
     assert model.run_entry("sizes", [torch.ones(4, 2), torch.ones(4)]).shape == (3,)
     with pytest.raises(InputError, match=r"axis 0 of `y` .* is 5, but `2 \* B` is 4"):

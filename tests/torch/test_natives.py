@@ -10,9 +10,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-import torch
 
 import linnet.torch
+import torch
 from linnet.torch.natives.table import NATIVES
 
 from .support import checked, difference, oracle, to_numpy, to_torch
@@ -175,7 +175,11 @@ def attention_cases() -> Iterator[Case]:
             use = f"use std.nn.attention::{{{op}, causal_mask}}"
             entry = attention_entry(s, masked.extra, masked.mask, op)
             yield Case(
-                masked.kernel, use, entry, [s], _heads_and(masked.inputs),
+                masked.kernel,
+                use,
+                entry,
+                [s],
+                _heads_and(masked.inputs),
                 name=f"{label}-{'-'.join(map(str, s.values()))}",
                 dtypes=("f32", "bf16", "f16") if s is HEADS[0] else ("f32", "bf16"),
             )
@@ -211,7 +215,9 @@ def token_inputs(rng: Rng, s: Sizes) -> list[Any]:
     return [cache(rng, s), floats(rng, 1, s["H"], len(rows), s["D"]), rows, at]
 
 
-def cache_case(name: str, params: str, call: str, inputs: Callable[[Rng, Sizes], list[Any]]) -> Case:
+def cache_case(
+    name: str, params: str, call: str, inputs: Callable[[Rng, Sizes], list[Any]]
+) -> Case:
     entry = (f"<{_CACHE}, N: Dim, M: Dim, P: Dim>(cache: Tensor[B, H, S, D; T], {params}) "
              f"-> Tensor[B, H, S, D; T] {{ return {name}(cache, {call}) }}")  # fmt: skip
     for generic, mark in (("N: Dim", "; N"), ("M: Dim", "[M"), ("P: Dim", ", P,")):
@@ -383,7 +389,10 @@ SINKS = [
                                          rng.random((s["B"], s["Q"], s["K"])) < 0.4]),
          name=f"sinks-{'-'.join(map(str, s.values()))}", dtypes=("f32", "bf16")) for s in HEADS
 ]  # fmt: skip
-SQUARE = [{"B": 2, "H": 4, "G": 2, "Q": 5, "K": 5, "D": 8}, {"B": 1, "H": 2, "G": 2, "Q": 1, "K": 1, "D": 4}]
+SQUARE = [
+    {"B": 2, "H": 4, "G": 2, "Q": 5, "K": 5, "D": 8},
+    {"B": 1, "H": 2, "G": 2, "Q": 1, "K": 1, "D": 4},
+]
 CAUSAL = [
     Case("attention_causal", f"use std.nn.attention::{{{op}, causal_mask}}",
          attention_entry(s, "", "let m = some(causal_mask<Q, Q>())", op).replace(", K,", ", Q,")
@@ -441,10 +450,46 @@ def test_native_agrees_with_its_body(case: Case, dtype: str, tmp_path: Path) -> 
     assert uses(program, case.kernel), models["fast"].generated_source("run")
 
 
+DIFFERENTIABLE = [c for c in CASES if c.kernel != "argmax" and not c.kernel.startswith("write_")]
+
+
+@pytest.mark.parametrize("numerics", ["equivalent", "fast"])
+@pytest.mark.parametrize("case", DIFFERENTIABLE, ids=lambda c: c.name or c.kernel)
+def test_gradients_agree_with_the_body(case: Case, numerics: str, tmp_path: Path) -> None:
+    program = checked(tmp_path, text_of(case, "f32"))
+    rng = np.random.default_rng(len(case.entry))
+    for sizes in case.sizes:
+        inputs = list(map(to_torch, case.inputs(rng, sizes)))
+        slopes: list[list[torch.Tensor]] = []
+        for kind in ("exact", numerics):
+            model = linnet.torch.load(program, numerics=kind, compile=False, trainable=True)
+            model._linnet.bounds["run"] = ()
+            given = [leaf(v) for v in inputs]
+            out = model.run_entry("run", given)
+            weights = torch.linspace(-1.0, 1.0, max(out.numel(), 1))[: out.numel()]
+            if out.requires_grad:  # what has no elements may come from nothing
+                (out * weights.reshape(out.shape)).sum().backward()
+            slopes.append([grad_of(v) for v in given if is_float(v)])
+        for got, want in zip(slopes[1], slopes[0], strict=True):
+            assert difference(to_numpy(got), to_numpy(want)) < 1e-3, (case.kernel, sizes)
+
+
+def is_float(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.is_floating_point()
+
+
+def leaf(value: Any) -> Any:
+    return value.clone().requires_grad_() if is_float(value) else value
+
+
+def grad_of(value: torch.Tensor) -> torch.Tensor:
+    return torch.zeros_like(value) if value.grad is None else value.grad
+
+
 def uses(program: Any, kernel: str) -> bool:
     """Whether the fast code of the entry runs the kernel."""
-    from linnet.passes import bind, lower
     from linnet.ir.walk import walk
+    from linnet.passes import bind, lower
     from linnet.torch.natives.table import selector
 
     lowered = lower(bind(program, None, {}), ["run"], select=selector("fast", "cpu", False))

@@ -88,7 +88,7 @@ def _taking(
     extra = []
     for name in needs[function.name]:
         made = lowered.functions[name]
-        short = lowered.origins.get(name, name).rpartition("::")[2].rpartition(".")[2]
+        short = name.removesuffix("_prepared")
         values[name] = Value(made.body.results[0].type, short, made.span)
         extra.append(Param(short, values[name]))
 

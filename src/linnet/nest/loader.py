@@ -15,7 +15,13 @@ from linnet.nest.progress import Progress
 from linnet.nest.watched import WatchedSource
 from linnet.weights import open_weights
 
-BACKENDS: dict[str, tuple[str, str]] = {"torch": ("linnet.torch", "load")}
+BACKENDS: dict[str, tuple[str, str]] = {
+    "torch": ("linnet.torch", "load"),
+    "jax": ("linnet.jax", "load_source_model"),
+    "jax_source": ("linnet.jax", "load_source_model"),
+    "jax_model": ("linnet.jax", "load_model"),
+    "onnx_model": ("linnet.onnx", "load_model"),
+}
 """Each backend's module and loader."""
 
 
@@ -74,7 +80,7 @@ def find_loader(backend: str) -> Any:
         fail(
             "E5027",
             f"the backend {quoted(backend)} needs {lacking}, which is not installed",
-            help=f"pip install 'linnet[{backend}]'",
+            help=f"pip install 'linnet[{backend.partition('_')[0]}]'",
         )
 
 

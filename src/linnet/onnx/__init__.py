@@ -7,7 +7,11 @@
     logits = model(tokens)
 """
 
+from linnet.backends.errors import InputError, StateError
 from linnet.onnx.emit.errors import ExportError
 from linnet.onnx.export import export_model, generate_text
+from linnet.onnx.runtime.load import load_model
+from linnet.onnx.runtime.model import Model
 
-__all__ = ["ExportError", "export_model", "generate_text"]
+__all__ = ["ExportError", "InputError", "Model", "StateError", "export_model", "generate_text",
+           "load_model"]  # fmt: skip

@@ -41,3 +41,14 @@ def folded(
     except EvaluationError:
         return None
     return result if math.isfinite(result) else None
+
+
+def size_constant(size: int, dtype: DType) -> int | float | None:
+    """A size as a scalar of a numeric dtype; None where it does not fit."""
+    from linnet.ir.semantics.elementwise import scalar_of
+
+    low, high = dtype.integer_range if dtype.is_integer else (-(1 << 63), (1 << 63) - 1)
+    if not low <= size <= high:
+        return None
+    value: int | float = scalar_of(size, dtype).item()
+    return value if math.isfinite(value) else None

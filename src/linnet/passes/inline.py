@@ -3,7 +3,8 @@
 Needs specialised functions. Guarantees that what stays is called: an op (a backend may have its own
 code for it), an entry, a method that uses its block (generated source keeps one function for each)
 or is longer than `LONGEST_METHOD`, anything with control flow or longer than `LONGEST`.
-`unwrap` is for what `hoist` leaves: functions that only hand on what one call gives.
+`unwrap` is for what natives and `hoist` leave: functions, ops too, that give back what they are
+given or hand on what one call gives.
 """
 
 from __future__ import annotations
@@ -51,7 +52,11 @@ def unwrap(module: Module) -> Module:
 
 
 def _is_wrapper(function: Function) -> bool:
-    if function.kind != "fn" or function.block is not None:
+    if function.kind == "entry" or function.block is not None or function.grad is not None:
+        return False
+    if not function.body.ops:
+        return True  # it gives back what it is given
+    if function.kind == "op":
         return False
     kinds = [op.kind for op in function.body.ops]
     calls = [op for op in function.body.ops if op.kind == "call"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from linnet.dims import Dim
 from linnet.ir import Function
 
 
@@ -14,7 +15,8 @@ class Module:
 
     `entries` gives each entry's function, `origins` each function's source function, `prepared`
     the functions without parameters whose results a runtime keeps (see `prepare`), `bases` the name
-    that each function would like (see `rename`).
+    that each function would like (see `rename`), `arguments` what the source's Dim generics are
+    bound to in each function, in its own symbols.
     """
 
     functions: Mapping[str, Function]
@@ -22,6 +24,7 @@ class Module:
     origins: Mapping[str, str]
     prepared: tuple[str, ...] = ()
     bases: Mapping[str, str] = field(default_factory=dict)
+    arguments: Mapping[str, Mapping[str, Dim]] = field(default_factory=dict)
 
     @property
     def roots(self) -> tuple[str, ...]:

@@ -11,22 +11,26 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from linnet.dims import Dim
 from linnet.ir import Function, Op, Value
 from linnet.ir.rewrite import Rewriter
 from linnet.ir.walk import walk
 from linnet.passes.carry import carry
 from linnet.passes.masks import MaskFact, mask_facts
 from linnet.passes.module import Module
+from linnet.types import Subst
 
 
 @dataclass(frozen=True, slots=True)
 class NativeQuery:
-    """A call of an op. `facts` says, for operand numbers, what is known of a mask."""
+    """A call of an op. `facts` says, for operand numbers, what is known of a mask; `generics` what
+    the op's Dim generics are bound to, by their source names, in the caller's symbols."""
 
     call: Op
     callee: Function
     origin: str
     facts: Mapping[int, MaskFact] = field(default_factory=dict)
+    generics: Mapping[str, Dim] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,12 @@ def natives(module: Module, select: NativeSelector | None) -> Module:
     return module.with_functions(functions)
 
 
+def _generics(module: Module, callee: Function, call: Op) -> dict[str, Dim]:
+    sizes = {g.var: d for g, d in zip(callee.generics, call.attrs["generics"], strict=True)}
+    subst = Subst.of(sizes)
+    return {name: subst.dim(dim) for name, dim in module.arguments.get(callee.name, {}).items()}
+
+
 def _function(
     module: Module,
     function: Function,
@@ -66,7 +76,11 @@ def _function(
             return None
         callee = module.functions[op.attrs["callee"]]
         known = {k: facts[v] for k, v in enumerate(op.operands) if v in facts}
-        choice = select(NativeQuery(op, callee, module.origins[callee.name], known))
+        choice = select(
+            NativeQuery(
+                op, callee, module.origins[callee.name], known, _generics(module, callee, op)
+            )
+        )
         if choice is None:
             return None
         attrs = {**choice.attrs, "kernel": choice.kernel, "origin": module.origins[callee.name]}

@@ -20,6 +20,7 @@ from linnet.ir.rewrite import Rewriter
 from linnet.ir.walk import free_of_op
 from linnet.passes.module import Module
 from linnet.passes.placing import Traits, is_trivial
+from linnet.passes.simplify import simplify_function
 from linnet.types import DType, TensorType, TupleType
 
 MAX_TABLE = 256 << 20
@@ -200,10 +201,11 @@ def _prepared_function(function: Function, group: _Group, name: str) -> Function
         values = [rw.value(v) for v in group.values]
         inner.give(values[0] if len(values) == 1 else rw.builder.emit("tuple", values))
     block = function.block if group.weights else None
-    return replace(
+    made = replace(
         function, name=name, kind="fn", block=block, generics=(), params=(), where=(),
         body=inner.region, grad=None,
     )  # fmt: skip
+    return simplify_function(made)
 
 
 def _calling(function: Function, groups: Sequence[_Group]) -> Function:

@@ -106,6 +106,17 @@ def _cast(s: _Simplifier, op: Op, operands: Sequence[Value]) -> Found:
     return operands if operands[0].type == op.result.type else None
 
 
+def _tuple(s: _Simplifier, op: Op, operands: Sequence[Value]) -> Found:
+    """A tuple of all items of a tuple, in order, is that tuple."""
+    gets = [s.made_by(value, "tuple_get") for value in operands]
+    found = [get for get in gets if get is not None]
+    if not found or len(found) != len(gets) or found[0].operands[0].type != op.result.type:
+        return None
+    whole = found[0].operands[0]
+    in_order = all(g.operands[0] is whole and g.attrs["index"] == k for k, g in enumerate(found))
+    return [whole] if in_order else None
+
+
 def _tuple_get(s: _Simplifier, op: Op, operands: Sequence[Value]) -> Found:
     made = s.made_by(operands[0], "tuple")
     return None if made is None else [made.operands[op.attrs["index"]]]
@@ -249,6 +260,7 @@ def _and_or(neutral: bool) -> Callable[[_Simplifier, Op, Sequence[Value]], Found
 
 _RULES: dict[str, Callable[[_Simplifier, Op, Sequence[Value]], Found]] = {
     "cast": _cast,
+    "tuple": _tuple,
     "tuple_get": _tuple_get,
     "struct_get": _struct_get,
     "reshape": _reshape,

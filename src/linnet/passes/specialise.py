@@ -32,7 +32,8 @@ from linnet.ir import (
 )
 from linnet.ir.rewrite import Rewriter
 from linnet.passes.bound import Binding
-from linnet.passes.generics import MAX_SIZE, BindError
+from linnet.passes.fold import size_constant
+from linnet.passes.generics import BindError
 from linnet.passes.memo import Memo
 from linnet.passes.module import Module
 from linnet.passes.presence import Absent, Node, root_node
@@ -63,7 +64,7 @@ def specialise(
             known = ", ".join(sorted(available)) or "none"
             raise BindError(f"there is no entry `{entry}`; the entries: {known}")
         names[entry] = made.entry(available[entry], node, sizes or {})
-    return Module(made.functions, names, made.origins, bases=made.bases)
+    return Module(made.functions, names, made.origins, bases=made.bases, arguments=made.arguments)
 
 
 @dataclass(slots=True)
@@ -75,6 +76,7 @@ class _Specialiser:
     functions: dict[str, Function] = field(default_factory=dict)
     origins: dict[str, str] = field(default_factory=dict)
     bases: dict[str, str] = field(default_factory=dict)
+    arguments: dict[str, Mapping[str, Dim]] = field(default_factory=dict)
     names: dict[Key, str] = field(default_factory=dict)
 
     def entry(self, function: Function, node: Node | None, sizes: Mapping[str, GenericArg]) -> str:
@@ -102,6 +104,11 @@ class _Specialiser:
             name = self.names[key] = f"{base}~{len(self.names)}"
             self.origins[name], self.bases[name] = callee, base
             generics, subst = _bind_generics(function, args, symbolic)
+            self.arguments[name] = {
+                g.name: subst.dim(Dim.of(g.var))
+                for g in function.generics
+                if isinstance(g.var, Symbol)
+            }
             work = _FunctionWork(self, function, subst, knowns, node)
             self.functions[name] = work.make(name, generics)
         return self.names[key], symbolic
@@ -305,9 +312,9 @@ class _FunctionWork:
         type_ = self.rw.type(op.result.type)
         if number is None or not isinstance(type_, TensorType):
             return None
-        if not isinstance(type_.dtype, DType) or abs(number) > MAX_SIZE:
+        value = size_constant(number, type_.dtype) if isinstance(type_.dtype, DType) else None
+        if value is None:
             return None
-        value = float(number) if type_.dtype.is_float else number
         const = self.rw.builder.emit(
             "const", (), {"value": value}, type=type_, name=op.result.name, span=op.span
         )

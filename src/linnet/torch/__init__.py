@@ -1,8 +1,8 @@
 """The PyTorch backend: readable generated source, native kernels, and the module users hold.
 
-    import linnet.torch
-    model = linnet.torch.load("package/src/lib.linnet", generics={"H": 64}, weights="folder")
-    logits = model(tokens)
+import linnet.torch
+model = linnet.torch.load("package/src/lib.linnet", generics={"H": 64}, weights="folder")
+logits = model(tokens)
 """
 
 from linnet.torch.runtime.errors import InputError, StateError

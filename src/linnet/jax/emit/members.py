@@ -75,13 +75,8 @@ def _writing(w: Writer, op: Op, where: Ref, text: str, names: frozenset[str]) ->
     """A call that also gives the state as it leaves it."""
     path = w.state_path(where)
     w.keep_old_state(names)
-    before, w.locked = w.locked, w.locked | names
-    last = str(where.steps[-1]) if where.steps else "part"
-    part = STATE if not path else w.variable(None, f"{field(last)}_state" if where.steps else "part")
-    places = []
-    if op.results:
-        places = [_result_place(w, op.result)]
-    w.locked = before
+    part = w.scratch(f"{field(str(path[-1]))}_state" if where.steps else "part") if path else STATE
+    places = [_result_place(w, op.result)] if op.results else []
     w.line(f"{', '.join([*places, part])} = {text}")
     w.store(path, part)
 

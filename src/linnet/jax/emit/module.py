@@ -61,14 +61,13 @@ class Callee:
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """A module's text, and where in it things are. `calls` gives each entry's function, `blocks`
-    and `states` the named tuples of each block declaration's parameters and states."""
+    """A module's text, and where in it things are: each entry's function, the name of each
+    function, the class of each struct."""
 
     text: str
     calls: Mapping[str, Callee]
+    names: Mapping[str, str]
     structs: Mapping[str, str]
-    blocks: Mapping[str, str]
-    states: Mapping[str, str]
 
 
 class ModuleWriter:
@@ -217,13 +216,12 @@ class ModuleWriter:
             body += ["", "", *lines] if lines else []
         lines = [
             *self._header(), *self.types, *self.blocks.lines(),
-            *kernel_text(KERNELS, self._helpers), *body,
+            *kernel_text(KERNELS, self._helpers)[2:], *body,
         ]  # fmt: skip
         calls = {entry: self.callees[key] for entry, key in self.entries.items()}
         structs = {path: name for path, (name, _) in self._structs.items()}
-        return Generated(
-            "\n".join(lines) + "\n", calls, structs, self.blocks.params, self.blocks.states
-        )
+        names = {key: callee.name for key, callee in self.callees.items()}
+        return Generated("\n".join(lines) + "\n", calls, names, structs)
 
     def _function(self, callee: Callee) -> list[str]:
         lines = write_function(self, callee)
@@ -250,7 +248,7 @@ class ModuleWriter:
             "import math",
             "from enum import IntEnum",
             "from functools import partial",
-            "from typing import NamedTuple",
+            "from typing import Any, NamedTuple",
             "",
             "import jax",
             "import jax.numpy as jnp",

@@ -92,6 +92,7 @@ class Writer:
         self.locked: frozenset[str] = frozenset()
         self.hints: dict[int, str] = {}
         self.makers: dict[int, Op] = {}
+        self.scratches: dict[tuple[int, str], str] = {}
 
     # --- uses -----------------------------------------------------------------------------------
 
@@ -226,6 +227,13 @@ class Writer:
             self.owner[name] = (value.id, self.region)
         return name
 
+    def scratch(self, wanted: str) -> str:
+        """A variable that is read by the next line alone."""
+        key = (self.region, wanted)
+        if key not in self.scratches:
+            self.scratches[key] = self.names.fresh(wanted)
+        return self.scratches[key]
+
     def _is_dead(self, name: str, held: tuple[int, int], expr: Expr | None) -> bool:
         value, region = held
         if region != self.region or self.left[value] > 0 or name in self.locked:
@@ -275,7 +283,8 @@ class Writer:
     def state_text(self, path: Sequence[Step]) -> str:
         text = STATE
         for step in path:
-            text += f"[{step}]" if self._is_index(step) else f".{field(str(step))}"
+            index = self._is_index(step)
+            text += f"[{str(step).strip('[]')}]" if index else f".{field(str(step))}"
         return text
 
     def _is_index(self, step: Step) -> bool:

@@ -7,7 +7,6 @@ import linecache
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import jax
@@ -120,18 +119,12 @@ def prepare(loaded: Loaded) -> tuple[Any, ...]:
     """What the entry takes after its inputs, worked out once."""
     if loaded.ready is None:
         options = compiler_options(loaded.code.settings)
-        names = [loaded.code.plan.functions[key] for key in loaded.code.plan.ready]
         made = []
-        for function in names:
-            name = next(
-                c.name for c in loaded.code.generated.all_calls if c.function is function
-            )
-            run = loaded.namespace[name]
+        for key in loaded.code.plan.ready:
+            run = loaded.namespace[loaded.code.generated.names[key]]
             if not loaded.code.plan.stepped:
                 run = jax.jit(run, compiler_options=options)
             made.append(run())
         loaded.ready = tuple(made)
     return loaded.ready
 
-
-Partial = partial

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import onnx_ir as ir
 
 from linnet.diagnostics import InternalError
-from linnet.dims import Symbol
+from linnet.dims import Dim, Symbol
 from linnet.ir import Function
 from linnet.ir.evaluate import Evaluator
 from linnet.onnx.emit import control
@@ -50,6 +50,8 @@ class Written:
     outputs: list[str] = field(default_factory=list)
     params: dict[str, str] = field(default_factory=dict)
     states: dict[str, tuple[str | None, str | None]] = field(default_factory=dict)
+    types: list[tuple[DType, tuple[Dim, ...]]] = field(default_factory=list)  # of `outputs`
+    symbols: dict[Symbol, str] = field(default_factory=dict)  # the sizes in them, by generic
     result: Any = None  # how results are put together: see `runtime.results`
 
 
@@ -84,7 +86,10 @@ def write_entry(job: Job) -> Written:
     written = Written(model=None)  # type: ignore[arg-type]
     if function.body.results:
         type_ = function.body.results[0].type
-        written.result = _output(tracer, type_, result, "result", outputs)
+        leaves: list[Held] = []
+        written.result = _output(tracer, type_, result, "result", outputs, leaves)
+        written.types = [(held.dtype, held.dims) for held in leaves]
+    written.symbols = {g.var: g.name for g in function.generics if isinstance(g.var, Symbol)}
     written.inputs = [v.name or "" for v in inputs]
     written.outputs = [v.name or "" for v in outputs]
     written.params = {path: value.name or "" for path, value in members.params.items()}
@@ -185,31 +190,39 @@ def _tensors(type_: Type, value: Any) -> list[Held]:
 # --- outputs ----------------------------------------------------------------------------------------
 
 
-def _output(t: Tracer, type_: Type, value: Any, name: str, outputs: list[ir.Value]) -> Any:
+def _output(
+    t: Tracer, type_: Type, value: Any, name: str, outputs: list[ir.Value], leaves: list[Held]
+) -> Any:
     """Adds the value's tensors to `outputs`; gives how to put it together again from them."""
+
+    def add(held: Held, name: str) -> int:
+        outputs.append(_leave(t, held, name, outputs))
+        leaves.append(held)
+        return len(outputs) - 1
+
+    def inner(pairs: Iterable[tuple[str, Type, Any]]) -> list[Any]:
+        return [_output(t, i, v, f"{name}.{k}", outputs, leaves) for k, i, v in pairs]
+
     match type_:
         case TensorType():
-            outputs.append(_leave(t, value, name, outputs))
-            return ("tensor", len(outputs) - 1)
+            return ("tensor", add(value, name))
         case TupleType(items):
-            parts = zip(items, value, strict=True)
-            return ("tuple", [_output(t, i, v, f"{name}.{k}", outputs)
-                              for k, (i, v) in enumerate(parts)])  # fmt: skip
+            numbers = map(str, range(len(items)))
+            return ("tuple", inner(zip(numbers, items, value, strict=True)))
         case StructType(name=struct, fields=fields):
-            parts = zip(fields, value, strict=True)
-            return ("struct", struct, [k for k, _ in fields],
-                    [_output(t, i, v, f"{name}.{k}", outputs) for (k, i), v in parts])  # fmt: skip
-        case OptionalType(inner):
+            names = [k for k, _ in fields]
+            types = [i for _, i in fields]
+            return ("struct", struct, names, inner(zip(names, types, value, strict=True)))
+        case OptionalType(held):
             if value is None:
                 return ("none",)
             if isinstance(value, Maybe):
-                outputs.append(_leave(t, value.flag, f"{name}.present", outputs))
-                return ("maybe", len(outputs) - 1, _output(t, inner, value.value, name, outputs))
-            return _output(t, inner, value.value, name, outputs)
+                flag = add(value.flag, f"{name}.present")
+                return ("maybe", flag, _output(t, held, value.value, name, outputs, leaves))
+            return _output(t, held, value.value, name, outputs, leaves)
         case EnumType(cases=cases):
             if isinstance(value, Case):
-                outputs.append(_leave(t, value.number, name, outputs))
-                return ("case", len(outputs) - 1, list(cases))
+                return ("case", add(value.number, name), list(cases))
             return ("known", list(cases)[value])
         case _:
             raise InternalError("onnx.emit", f"no result has the type {type_}")
@@ -218,11 +231,9 @@ def _output(t: Tracer, type_: Type, value: Any, name: str, outputs: list[ir.Valu
 def _leave(t: Tracer, held: Held, name: str, outputs: Sequence[ir.Value]) -> ir.Value:
     """The tensor as an output of the graph, made in it under its own name."""
     value = t.c.whole(held)
-    made = value.producer() is not None and all(value is not other for other in outputs)
-    if not made or value.name in t.members.inputs:
+    if value.producer() is None or any(value is other for other in outputs):
         value = t.c.b.node("Identity", [value], held.dtype, name)
-    else:
-        t.c.b.taken.discard(value.name or "")
+    t.c.b.taken.discard(value.name or "")
     value.name = t.c.b.fresh(name)
     value.shape = control.shape(held.dims)
     return value

@@ -73,7 +73,9 @@ def assign_together(w: Writer, names: Sequence[str], exprs: Sequence[Expr]) -> N
     pairs = [(n, e) for n, e in zip(names, exprs, strict=True) if n != e.text]
     if not pairs:
         return
-    clash = any(n in e.names for i, (n, _) in enumerate(pairs) for e in (e for _, e in pairs[i + 1 :]))
+    clash = any(
+        n in e.names for i, (n, _) in enumerate(pairs) for e in (e for _, e in pairs[i + 1 :])
+    )
     if len(pairs) > 1 and clash:
         w.line(f"{', '.join(n for n, _ in pairs)} = {', '.join(e.text for _, e in pairs)}")
         return
@@ -131,10 +133,15 @@ def emit_match_enum(w: Writer, op: Op, write: RegionWriter) -> None:
         if k == count - 1 and k > 0:
             arms.arm("else:", region)
             continue
-        texts = [w.module.enum_case(type_, case) for case in cases] if isinstance(
-            type_, EnumType) else []
+        texts = (
+            [w.module.enum_case(type_, case) for case in cases]
+            if isinstance(type_, EnumType)
+            else []
+        )
         test = f"== {texts[0]}" if len(texts) == 1 else f"in ({', '.join(texts)},)"
-        header = "if True:" if count == 1 else f"{'if' if k == 0 else 'elif'} {subject.text} {test}:"
+        header = (
+            "if True:" if count == 1 else f"{'if' if k == 0 else 'elif'} {subject.text} {test}:"
+        )
         arms.arm(header, region)
     arms.finish()
 
@@ -153,8 +160,14 @@ def emit_match_sub(w: Writer, op: Op, write: RegionWriter) -> None:
 class Carried:
     """The variables a loop carries: set before it, again at the end of every turn."""
 
-    def __init__(self, w: Writer, op: Op, operands: Sequence[Value], results: Sequence[Value],
-                 params: Sequence[Value], locked: frozenset[str] = frozenset()) -> None:  # fmt: skip
+    def __init__(
+        self,
+        w: Writer,
+        operands: Sequence[Value],
+        results: Sequence[Value],
+        params: Sequence[Value],
+        locked: frozenset[str] = frozenset(),
+    ) -> None:
         self.w, self.results = w, results
         w.flush(locked)
         wanted = [p.name or r.name or o.name or "carried"
@@ -211,7 +224,7 @@ class Carried:
 
 def emit_while(w: Writer, op: Op, write: RegionWriter) -> None:
     test, body = op.regions
-    carried = Carried(w, op, op.operands, op.results, test.params)
+    carried = Carried(w, op.operands, op.results, test.params)
     with w.block("while True:"):
         header = len(w.lines) - 1
         carried.enter(body.params)
@@ -241,7 +254,7 @@ def emit_for(w: Writer, op: Op, write: RegionWriter) -> None:
     body = op.regions[0]
     bounds = [e.text if e.host else f"int({e.text})" for e in (first, stop)]
     locked = first.names | stop.names
-    carried = Carried(w, op, op.operands[2:], op.results[:count], body.params[1:], locked)
+    carried = Carried(w, op.operands[2:], op.results[:count], body.params[1:], locked)
     stacked = w.names.fresh(op.results[-1].name or "stacked") if yields else ""
     if yields:
         w.line(f"{stacked} = []")
@@ -271,7 +284,7 @@ def _stack(w: Writer, value: Value, name: str) -> None:
 def emit_static_for(w: Writer, op: Op, write: RegionWriter) -> None:
     body = op.regions[0]
     start, stop = w.size(op.attrs["start"]), w.size(op.attrs["stop"])
-    carried = Carried(w, op, op.operands, op.results, body.params[1:])
+    carried = Carried(w, op.operands, op.results, body.params[1:])
     index = body.params[0]
     name = w.names.fresh(index.name or "i")
     span = stop.text if start.constant == 0 else f"{start.text}, {stop.text}"
@@ -286,7 +299,7 @@ def emit_static_for(w: Writer, op: Op, write: RegionWriter) -> None:
 
 def emit_for_subs(w: Writer, op: Op, write: RegionWriter) -> None:
     body, array, var = op.regions[0], op.attrs["array"], op.attrs["var"]
-    carried = Carried(w, op, op.operands, op.results, body.params)
+    carried = Carried(w, op.operands, op.results, body.params)
     name = w.names.fresh(var.name or attribute(str(array.steps[-1])))
     w.subs[var] = name
     first, last = op.attrs.get("start"), op.attrs.get("stop")

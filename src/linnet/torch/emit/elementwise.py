@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from linnet.ir import Op, Value
+from linnet.ir import Op
 from linnet.torch.emit import folding
 from linnet.torch.emit.dtypes import WIDE, carried, dtype_of, tensor, wrap_mask
 from linnet.torch.emit.expr import (
@@ -62,8 +62,7 @@ def emit_const(w: Writer, op: Op) -> None:
 def emit_dim(w: Writer, op: Op) -> None:
     dtype, dim = dtype_of(op.result.type), op.attrs["dim"]
     if dim.constant is not None:
-        value = folding.convert(dim.constant, dtype)
-        w.define(op.result, number(dim.constant if value is None else value))
+        w.define(op.result, number(folding.convert(dim.constant, dtype)))
         return
     size = w.size(dim)
     host = integer(size.text, size.prec, dim_bounds(dim), size.names)
@@ -133,8 +132,11 @@ def _tensor_unary(w: Writer, kind: str, a: Expr, dtype: DType) -> Expr:
     if kind == "not":
         return replace(a, text=f"~{a.at(UNARY)}", prec=UNARY, alias=frozenset())
     if kind == "abs":
-        return a if dtype.cls == "unsigned" else replace(a, text=f"{a.at(ATOM)}.abs()", prec=ATOM,
-                                                         alias=frozenset())
+        return (
+            a
+            if dtype.cls == "unsigned"
+            else replace(a, text=f"{a.at(ATOM)}.abs()", prec=ATOM, alias=frozenset())
+        )
     negated = replace(a, text=f"-{a.at(UNARY)}", prec=UNARY, alias=frozenset())
     return masked(negated, dtype)
 
@@ -390,14 +392,21 @@ def emit_select(w: Writer, op: Op) -> None:
     type_ = op.result.type
     names = joined((condition, a, b))
     if condition.host and condition.const is not None:
-        w.define(op.result, _reshaped(w, a if condition.const else b, op.operands[1]))
+        w.define(op.result, a if condition.const else b)
         return
     if condition.host and isinstance(type_, TensorType) and (not a.host or not b.host):
         a, b = w.whole(a, type_), w.whole(b, type_)
     if condition.host:
         text = f"{a.at(TERNARY + 1)} if {condition.at(TERNARY + 1)} else {b.at(TERNARY)}"
-        made = Expr(text, TERNARY, host=a.host, bounds=_hull(a, b), rank=a.rank, names=names,
-                    alias=a.alias | b.alias)
+        made = Expr(
+            text,
+            TERNARY,
+            host=a.host,
+            bounds=_hull(a, b),
+            rank=a.rank,
+            names=names,
+            alias=a.alias | b.alias,
+        )
         w.define(op.result, made, hint="chosen")
         return
     dtype = dtype_of(type_)
@@ -407,10 +416,6 @@ def emit_select(w: Writer, op: Op) -> None:
     rank, unit = aligned((condition, a, b))
     text = f"torch.where({condition.text}, {a.text}, {b.text})"
     w.define(op.result, Expr(text, rank=rank, unit=unit, names=names), hint="chosen")
-
-
-def _reshaped(w: Writer, expr: Expr, value: Value) -> Expr:
-    return expr
 
 
 def _hull(a: Expr, b: Expr) -> tuple[int, int] | None:

@@ -83,7 +83,5 @@ def aligned(exprs: tuple[Expr, ...]) -> tuple[int, frozenset[int]]:
     """`(rank, unit)` of an elementwise result over tensors and host numbers."""
     tensors = [each for each in exprs if not each.host]
     rank = max((each.rank for each in tensors), default=0)
-    unit = frozenset(
-        p for p in range(1, rank + 1) if not any(each.has(p) for each in tensors)
-    )
+    unit = frozenset(p for p in range(1, rank + 1) if not any(each.has(p) for each in tensors))
     return rank, unit

@@ -93,7 +93,9 @@ def write_function(
     return [_origin(callee), header, *_size_lines(w, function, texts), *w.lines]
 
 
-def write_gradient(module: ModuleWriter, callee: Callee, name: str) -> tuple[list[str], frozenset[int]]:
+def write_gradient(
+    module: ModuleWriter, callee: Callee, name: str
+) -> tuple[list[str], frozenset[int]]:
     """The lines of an op's gradient, a function of the op's arguments, its result and the result's
     gradient; and the numbers of the sizes it needs."""
     function, grad = callee.function, callee.function.grad

@@ -35,7 +35,7 @@ class Hosts:
 
 
 def is_scalar(type_: Type) -> bool:
-    return isinstance(type_, TensorType) and not type_.shape or isinstance(type_, EnumType)
+    return (isinstance(type_, TensorType) and not type_.shape) or isinstance(type_, EnumType)
 
 
 def analyze(functions: Mapping[str, Function], entries: Sequence[str]) -> Hosts:

@@ -215,9 +215,7 @@ class ModuleWriter:
         text = "\n".join([*self._header(), *self.types, *self._kernel_lines(), *body]) + "\n"
         calls = {entry: self.callees[key] for entry, key in self.entries.items()}
         structs = {path: name for path, (name, _) in self._structs.items()}
-        return Generated(
-            text, calls, frozenset(self.loop_callees), self._uses_prepared, structs
-        )
+        return Generated(text, calls, frozenset(self.loop_callees), self._uses_prepared, structs)
 
     def _function(self, callee: Callee) -> list[str]:
         if callee.function.grad is not None and self.options.trainable:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import string
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from linnet.ir import Op
@@ -60,7 +61,9 @@ def emit_cumsum(w: Writer, op: Op) -> None:
     extra = f", dtype={carried(dtype)}" if dtype.is_integer else ""
     text = f"torch.cumsum({a.text}, {op.attrs['axis']}{extra})"
     w.define(
-        op.result, masked(replace(a, text=text, prec=ATOM, alias=frozenset()), dtype), hint="running"
+        op.result,
+        masked(replace(a, text=text, prec=ATOM, alias=frozenset()), dtype),
+        hint="running",
     )
 
 
@@ -106,10 +109,13 @@ def _einsum(
 ) -> Expr:
     letters: dict[int, str] = {}
     for label in (*output, *left, *right):
-        letters.setdefault(label, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"[len(letters)])
-    spell = lambda labels: "".join(letters[label] for label in labels)  # noqa: E731
-    pattern = f"{spell(left)},{spell(right)}->{spell(output)}"
+        letters.setdefault(label, string.ascii_letters[len(letters)])
+    pattern = f"{_spelt(left, letters)},{_spelt(right, letters)}->{_spelt(output, letters)}"
     return Expr(f'torch.einsum("{pattern}", {a.text}, {b.text})')
+
+
+def _spelt(labels: Sequence[int], letters: Mapping[int, str]) -> str:
+    return "".join(letters[label] for label in labels)
 
 
 def _by_products(

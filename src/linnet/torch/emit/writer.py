@@ -44,9 +44,7 @@ class Size:
 class Writer:
     """The state of one function being written."""
 
-    def __init__(
-        self, module: ModuleWriter, name: str, function: Function, body: Region
-    ) -> None:
+    def __init__(self, module: ModuleWriter, name: str, function: Function, body: Region) -> None:
         self.module, self.function, self.key = module, function, name
         self.names = Names(module.top_names)
         self.lines: list[str] = []
@@ -256,9 +254,7 @@ class Writer:
         sizes = [self.size(d) for d in dims]
         text = f"{expr.at(ATOM)}.expand({', '.join(s.text for s in sizes)})"
         names = expr.names.union(*(s.names for s in sizes))
-        return replace(
-            expr, text=text, prec=ATOM, rank=len(dims), unit=frozenset(), names=names
-        )
+        return replace(expr, text=text, prec=ATOM, rank=len(dims), unit=frozenset(), names=names)
 
     def filled(self, expr: Expr, type_: TensorType) -> Expr:
         """A tensor of equal elements."""

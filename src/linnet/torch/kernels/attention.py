@@ -6,8 +6,9 @@ therefore added as -1e30, which leaves such a row with equal scores, and never a
 
 from __future__ import annotations
 
-import torch
 import torch.nn.functional as F
+
+import torch
 
 
 def attend(
@@ -31,9 +32,11 @@ def attend_masked(
     """attention under a mask [Q, K] or [B, Q, K]"""
     if mask.dim() == 3:
         mask = mask[:, None]
-    if q.dtype == torch.float16:  # -1e30 is no f16
-        mixed = attend(q, k, v, scale, mask)
-        return torch.where(mask.any(-1, keepdim=True), mixed, mean_value(q, v))
+    differentiated = torch.is_grad_enabled() and (q.requires_grad or k.requires_grad)
+    if differentiated or q.dtype == torch.float16:  # -1e30 is no f16
+        sees = mask.any(-1, keepdim=True)
+        # Equal scores that no gradient passes through, as the body has for a query without keys.
+        return attend(torch.where(sees, q, 0.0), k, v, scale, mask | ~sees)
     bias = torch.where(mask, 0.0, torch.full((), -1e30, dtype=q.dtype, device=q.device))
     return attend(q, k, v, scale, bias)
 
@@ -134,7 +137,7 @@ def attend_page_row(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, pages: torch.Tensor, scale: float,
     size: int, count: int, mask: torch.Tensor | None = None,
 ) -> torch.Tensor:  # fmt: skip
-    """queries [1, H, Q, D] over the first `count` positions in a row's pages, some hidden by mask"""
+    """queries [1, H, Q, D] over the first `count` positions in a row's pages, under a mask"""
     if count <= 0:
         first = mean_value(q, v[:, :, :1])
         return first.expand(q.shape).clone()
@@ -178,4 +181,3 @@ def attend_with_sinks(
     sink = sinks.float()[:, None, None].expand(*scores.shape[:-1], 1)
     weights = torch.cat((scores, sink), -1).softmax(-1)[..., :-1]
     return weights.to(v.dtype) @ values
-

@@ -12,10 +12,10 @@ PRODUCT_BLOCK = 1 << 26  # products held at a time
 def contract(
     a: torch.Tensor, b: torch.Tensor, left: list[int], right: list[int], output: list[int]
 ) -> torch.Tensor:
-    """the sum over the labels that `output` lacks of a, labelled `left`, times b, labelled `right`"""
+    """a, labelled `left`, times b, labelled `right`, summed over the labels `output` lacks"""
     summed = [label for label in dict.fromkeys((*left, *right)) if label not in output]
     x, y = (line_up(e, own, [*output, *summed]) for e, own in ((a, left), (b, right)))
-    shape = torch.broadcast_shapes(x.shape, y.shape)
+    shape = torch.broadcast_shapes(x.shape, y.shape)  # type: ignore[no-untyped-call]
     if not output or math.prod(shape) <= PRODUCT_BLOCK:
         return sum_products(x, y, len(summed))
     x, y = x.expand(shape), y.expand(shape)

@@ -2,31 +2,47 @@
 
 from __future__ import annotations
 
-import torch
+from collections.abc import Sequence
+
 import torch.nn.functional as F
+
+import torch
 
 
 def by_expert(
     rows: torch.Tensor, weight: torch.Tensor, experts: torch.Tensor, copies: int
 ) -> torch.Tensor:
     """row n // copies of `rows` by expert experts[n]: [N, Out]"""
+    matrices = expert_matrices(weight)
+    if rows.shape[0] == 1:  # one row: each of its experts has it alone
+        made = [F.linear(rows, matrices[expert]) for expert in experts.tolist()]
+        return torch.cat(made) if made else rows.new_zeros(0, weight.shape[1])
     order = experts.argsort()
-    made = rows.new_zeros(experts.shape[0], weight.shape[1])
-    at = 0
+    sorted_rows = rows[order // copies]
+    parts, at = [], 0
     for expert, count in enumerate(experts.bincount(minlength=weight.shape[0]).tolist()):
         if count:
-            own = order[at : at + count]
-            made[own] = F.linear(rows[own // copies], weight[expert])
+            parts.append(F.linear(sorted_rows[at : at + count], matrices[expert]))
             at += count
-    return made
+    if not parts:
+        return rows.new_zeros(0, weight.shape[1])
+    return torch.cat(parts)[order.argsort()]
 
 
-def linear_experts(
-    x: torch.Tensor, weight: torch.Tensor, experts: torch.Tensor
-) -> torch.Tensor:
+def expert_matrices(weight: torch.Tensor) -> Sequence[torch.Tensor]:
+    """the experts' matrices; for a gradient all at once, or each would make one of every expert"""
+    return weight.unbind(0) if weight.requires_grad else weight  # type: ignore[return-value]
+
+
+def linear_experts(x: torch.Tensor, weight: torch.Tensor, experts: torch.Tensor) -> torch.Tensor:
     """each row's K inputs [R, K, In] by its K experts: [R, K, Out]"""
-    made = by_expert(x.flatten(0, 1), weight, experts.flatten(), 1)
-    return made.unflatten(0, experts.shape)
+    rows, flat = x.flatten(0, 1), experts.flatten()
+    if x.shape[0] == 1:
+        matrices = expert_matrices(weight)
+        made = [F.linear(rows[n : n + 1], matrices[e]) for n, e in enumerate(flat.tolist())]
+        if made:
+            return torch.cat(made)[None]
+    return by_expert(rows, weight, flat, 1).unflatten(0, experts.shape)  # type: ignore[no-any-return, no-untyped-call]
 
 
 def linear_experts_shared(
@@ -34,7 +50,7 @@ def linear_experts_shared(
 ) -> torch.Tensor:
     """each row's one input [R, In] by its K experts: [R, K, Out]"""
     made = by_expert(x, weight, experts.flatten(), max(experts.shape[1], 1))
-    return made.unflatten(0, experts.shape)
+    return made.unflatten(0, experts.shape)  # type: ignore[no-any-return, no-untyped-call]
 
 
 def combine_experts(
@@ -43,3 +59,33 @@ def combine_experts(
     """each row's K inputs by its K experts, summed by weight in f32: [R, Out]"""
     made = linear_experts(x, weight, experts).float()
     return (weights.float()[:, None] @ made)[:, 0].to(x.dtype)
+
+
+def combine_experts_wide(
+    x: torch.Tensor, weight: torch.Tensor, experts: torch.Tensor, weights: torch.Tensor
+) -> torch.Tensor:
+    """combine_experts without rounding the products: an expert's weight at a time in f32"""
+    rows, flat = x.flatten(0, 1).float(), experts.flatten()
+    order, matrices = flat.argsort(), expert_matrices(weight)
+    parts, at = [], 0
+    for expert, count in enumerate(flat.bincount(minlength=weight.shape[0]).tolist()):
+        if count:
+            parts.append(F.linear(rows[order[at : at + count]], matrices[expert].float()))
+            at += count
+    if not parts:
+        return x.new_zeros(x.shape[0], weight.shape[1])
+    made = torch.cat(parts)[order.argsort()].unflatten(0, experts.shape)
+    return (weights.float()[:, None] @ made)[:, 0].to(x.dtype)
+
+
+def top_k(x: torch.Tensor, count: int) -> torch.Tensor:
+    """the places of the largest values of each row, the lower place first among equals
+
+    A value's bits, as an integer of its order, and below them its place from the end: no two alike.
+    """
+    bits = (x.float() + 0.0).view(torch.int32)  # + 0.0: no zero below another
+    ordered = bits ^ ((bits >> 31) & 0x7FFFFFFF)
+    size = x.shape[-1]
+    places = torch.arange(size - 1, -1, -1, device=x.device)
+    keys = (ordered.to(torch.int64) << 32) | places
+    return keys.topk(count).indices

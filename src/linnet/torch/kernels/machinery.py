@@ -44,4 +44,4 @@ class WithGradient(torch.autograd.Function):
 
 def with_gradient(forward: Callable[..., Any], backward: Callable[..., Any], *given: Any) -> Any:
     """forward(*given), differentiated by backward(*given, result, its gradient)"""
-    return WithGradient.apply(forward, backward, *given)
+    return WithGradient.apply(forward, backward, *given)  # type: ignore[no-untyped-call]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import torch
 import torch.nn.functional as F
+
+import torch
 
 
 def causal_conv(x: torch.Tensor, history: torch.Tensor, taps: torch.Tensor) -> torch.Tensor:
     """y[b, s, c] = sum_w taps[c, w] * cat(history, x)[b, s + w, c]"""
     window = torch.cat((history, x), 1).float()
     taps = taps.float()
-    if x.shape[1] == 0:
+    if x.shape[1] == 0 or x.shape[2] == 0:
         return x.float()
     if x.shape[1] == 1:  # nothing to slide over
         return (window * taps.mT).sum(1, keepdim=True)
@@ -72,3 +73,47 @@ def delta_chunk(
     out = reach * (q @ state) + (ratio * (q @ k.mT)) @ written
     left = (total[..., -1:] - total).exp().float()[..., None]
     return out, reach[:, :, -1:] * state + (left * k).mT @ written
+
+
+def packed_runs(rows: torch.Tensor, segments: torch.Tensor, count: int) -> list[tuple[slice, int]]:
+    """the tokens of each run of equal segments, and which of `count` rows it continues, or -1"""
+    lengths = segments.unique_consecutive(return_counts=True)[1]
+    stops = lengths.cumsum(0)
+    runs, start = [], 0
+    for stop, row in zip(stops.tolist(), rows[stops - 1].tolist(), strict=True):
+        runs.append((slice(start, stop), row if 0 <= row < count else -1))
+        start = stop
+    return runs
+
+
+def causal_conv_packed(
+    x: torch.Tensor, history: torch.Tensor, taps: torch.Tensor,
+    rows: torch.Tensor, segments: torch.Tensor,
+) -> torch.Tensor:  # fmt: skip
+    """causal_conv run by run, each after its row's history, or after zeros"""
+    nothing = history.new_zeros(1, taps.shape[1] - 1, taps.shape[0])
+    parts = []
+    for tokens, row in packed_runs(rows, segments, history.shape[0]):
+        before = nothing if row < 0 else history[row : row + 1]
+        parts.append(causal_conv(x[None, tokens], before, taps)[0])
+    return torch.cat(parts)
+
+
+def delta_rule_packed(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, decay: torch.Tensor, beta: torch.Tensor,
+    start: torch.Tensor, rows: torch.Tensor, segments: torch.Tensor, scale: float,
+) -> torch.Tensor:  # fmt: skip
+    """delta_rule run by run: the outputs [P, Hv, V], then the rows' states, [R * K, Hv, V]"""
+    outputs, states = [], list(start.transpose(1, 2).unbind(0))
+    nothing = start.new_zeros(1, *start.shape[1:])
+    for tokens, row in packed_runs(rows, segments, start.shape[0]):
+        before = nothing if row < 0 else start[row : row + 1]
+        made = delta_rule(
+            q[None, tokens], k[None, tokens], v[None, tokens], decay[None, tokens],
+            beta[None, tokens], before, scale,
+        )[0]  # fmt: skip
+        count = tokens.stop - tokens.start
+        outputs.append(made[:count])
+        if row >= 0:
+            states[row] = made[count:]
+    return torch.cat((*outputs, *states))

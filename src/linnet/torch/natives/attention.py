@@ -67,7 +67,7 @@ def _applies(case: Case) -> str | None:
     return _kernel_dtype(case) or settled("mask")(case)
 
 
-# --- what is known of the mask ----------------------------------------------------------------------
+# --- what is known of the mask -------------------------------------------------------------
 
 
 def _bounded(case: Case, key: int) -> AtMost | None:
@@ -105,8 +105,10 @@ def _ends(case: Case) -> bool:
 def _each_ends(case: Case) -> bool:
     """Whether query i sees the keys 0 .. last[i]."""
     atom = _bounded(case, 1)
-    return atom is not None and atom.query is None and (
-        atom.bound is not None and atom.bound.axes == (0,)
+    return (
+        atom is not None
+        and atom.query is None
+        and (atom.bound is not None and atom.bound.axes == (0,))
     )
 
 

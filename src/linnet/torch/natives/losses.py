@@ -6,7 +6,15 @@ from linnet.ir import Op
 from linnet.torch.emit.expr import UNARY, Expr
 from linnet.torch.emit.writer import Writer
 from linnet.torch.natives.basics import function, last_axis
-from linnet.torch.natives.model import Case, KernelWriter, Native, Predicate, calling, made, operands_of
+from linnet.torch.natives.model import (
+    Case,
+    KernelWriter,
+    Native,
+    Predicate,
+    calling,
+    made,
+    operands_of,
+)
 from linnet.types import DType
 
 

@@ -79,7 +79,7 @@ class Native:
     numerics: frozenset[str] = frozenset(("equivalent", "fast"))
 
 
-# --- for kernels' code ------------------------------------------------------------------------------
+# --- for kernels' code ----------------------------------------------------------------------
 
 
 def text_of(w: Writer, value: Value) -> Expr:
@@ -118,7 +118,9 @@ def number_text(w: Writer, value: Value, expr: Expr) -> str:
     if expr.host:
         return expr.text
     type_ = value.type
-    floats = isinstance(type_, TensorType) and isinstance(type_.dtype, DType) and type_.dtype.is_float
+    floats = (
+        isinstance(type_, TensorType) and isinstance(type_.dtype, DType) and type_.dtype.is_float
+    )
     return f"{'float' if floats else 'int'}({expr.text})"
 
 

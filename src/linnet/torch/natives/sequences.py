@@ -14,7 +14,7 @@ from linnet.torch.natives.model import (
     number_text,
     operands_of,
 )
-from linnet.types import DType
+from linnet.types import DType, TensorType
 
 
 def _kernel(function: str, scale_at: int | None = None) -> KernelWriter:
@@ -26,6 +26,30 @@ def _kernel(function: str, scale_at: int | None = None) -> KernelWriter:
         return made(op, f"{w.module.helper(function)}({', '.join(texts)})", exprs)
 
     return emit
+
+
+def _top_k(w: Writer, op: Op) -> Expr:
+    exprs = operands_of(w, op)
+    return made(op, f"{w.module.helper('top_k')}({exprs[0].text}, {op.attrs['count']})", exprs)
+
+
+def _count(case: Case) -> int | None:
+    """How many `top_k` takes, where that is a number."""
+    result = case.query.call.results[0].type
+    return result.dims[-1].constant if isinstance(result, TensorType) else None
+
+
+def _counted(case: Case) -> str | None:
+    if case.dtype("x") not in (DType.F32, DType.BF16, DType.F16):
+        return "the body compares in f64"
+    return "how many are taken is known only when it runs" if _count(case) is None else None
+
+
+def _rounded(case: Case) -> str | None:
+    """Products rounded before they are summed, as the framework's own layers do."""
+    if case.numerics == "equivalent" and case.dtype("x") is not DType.F32:
+        return "the body rounds the sum alone"
+    return _narrow("x", ())(case)
 
 
 def _narrow(name: str, axes: tuple[int, ...]) -> Predicate:
@@ -48,10 +72,18 @@ NATIVES: tuple[Native, ...] = (
            _kernel("delta_rule", 6), _narrow("k", (2, 3))),
     Native(f"{_R}gated_delta_step", "delta_step", "matrix products by head",
            _kernel("delta_step", 6), _narrow("k", (1, 2))),
+    Native(f"{_R}causal_conv_packed", "causal_conv_packed", "a grouped convolution a sequence",
+           _kernel("causal_conv_packed"), _narrow("x", (1,))),
+    Native(f"{_R}gated_delta_rule_packed", "delta_rule_packed", "by chunks of 64 tokens a sequence",
+           _kernel("delta_rule_packed", 8), _narrow("k", (1, 2))),
     Native(f"{_M}linear_experts", "linear_experts", _GROUPED, _kernel("linear_experts"),
            _narrow("x", ())),
     Native(f"{_M}linear_experts_shared", "linear_experts_shared", _GROUPED,
            _kernel("linear_experts_shared"), _narrow("x", ())),
     Native(f"{_M}combine_experts", "combine_experts", _GROUPED, _kernel("combine_experts"),
-           _narrow("x", ())),
+           _rounded),
+    Native(f"{_M}combine_experts", "combine_experts_wide", f"{_GROUPED}, in f32",
+           _kernel("combine_experts_wide"), _narrow("x", ())),
+    Native(f"{_M}top_k", "top_k", "torch.topk on keys that no two places share", _top_k, _counted,
+           attrs=lambda case: {"count": _count(case)}),
 )  # fmt: skip

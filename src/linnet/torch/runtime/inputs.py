@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import torch
 
+import torch
 from linnet.dims import Dim
 from linnet.torch.emit.dtypes import STORED, WIDE
 from linnet.torch.emit.folding import rounded

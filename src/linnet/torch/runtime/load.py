@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-
 from linnet.ir import Program
 from linnet.passes import Binding, Instance, bind
 from linnet.torch.natives.table import NUMERICS
@@ -54,9 +53,7 @@ def load(
     epoch = Epoch()
     if weights is None:
         absent = {p.path for p in binding.params if p.optional} - set(present)
-        tensors = {
-            p.path: _zeros(p.type, place_on) for p in binding.params if p.path not in absent
-        }
+        tensors = {p.path: _zeros(p.type, place_on) for p in binding.params if p.path not in absent}
         return _assemble(binding, settings, default, tensors, place_on, epoch)
     with open_weights(weights) as opened:
         lines = None if bindings is None else read_bindings_file(bindings)
@@ -69,7 +66,9 @@ def _check_options(numerics: str, compile: bool | str) -> None:
     if numerics not in NUMERICS:
         raise ValueError(f"numerics is one of {', '.join(NUMERICS)}, not {numerics!r}")
     if compile not in COMPILE_MODES:
-        raise ValueError(f"compile is False, True, 'inductor' or 'reduce-overhead', not {compile!r}")
+        raise ValueError(
+            f"compile is False, True, 'inductor' or 'reduce-overhead', not {compile!r}"
+        )
 
 
 def bound(

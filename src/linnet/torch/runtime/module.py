@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-
 from linnet.dims import Symbol
 from linnet.ir import Function
 from linnet.passes import Binding
@@ -18,7 +17,7 @@ from linnet.torch.runtime.code import EntryCode, Loaded, Settings, execute, gene
 from linnet.torch.runtime.errors import InputError, StateError
 from linnet.torch.runtime.inputs import TORCH, Checked, Reader
 from linnet.torch.runtime.signature import Signature
-from linnet.torch.runtime.tree import Epoch, Node, build_node, find_tensor
+from linnet.torch.runtime.tree import Container, Epoch, Node, build_node, find_tensor
 from linnet.types import (
     DType,
     DTypeVar,
@@ -39,7 +38,12 @@ class Shared:
     def __init__(
         self, binding: Binding, present: frozenset[str], settings: Settings, default: str | None
     ) -> None:
-        self.binding, self.present, self.settings, self.default = binding, present, settings, default
+        self.binding, self.present, self.settings, self.default = (
+            binding,
+            present,
+            settings,
+            default,
+        )
         program = binding.program
         self.entries: dict[str, Function] = program.entries(binding.block)
         self.signatures: dict[str, Signature] = {}
@@ -115,19 +119,23 @@ class Live:
         return Live, ()
 
 
-class Model(torch.nn.Module):
+class Model(Container):
     """A loaded model: `model(...)` runs its default entry, `run_entry` any.
 
     Parameters are held under their source paths, whatever the names in them are. States live
     beside them, start at zero and are no part of `state_dict()`.
     """
 
+    _linnet: Shared
+    _states: dict[str, torch.Tensor]
+    _live: Live
+    _broken: str | None
+
     def __init__(self, shared: Shared, states: dict[str, torch.Tensor], epoch: Epoch) -> None:
-        super().__init__()
+        super().__init__(epoch)
         own = self.__dict__
         own["_linnet"] = shared
         own["_states"] = states
-        own["_epoch"] = epoch
         own["_live"] = Live()
         own["_broken"] = None
 
@@ -168,9 +176,7 @@ class Model(torch.nn.Module):
     def _run(self, name: str, signature: Signature, loaded: Loaded, checked: Checked) -> Any:
         callee = loaded.code.callee
         types = [p.type for p in callee.function.params]
-        args = [
-            _structs(t, v, loaded) for t, v in zip(types, checked.values, strict=True)
-        ]
+        args = [_structs(t, v, loaded) for t, v in zip(types, checked.values, strict=True)]
         by_name = {g.name: checked.generics[g.var] for g in signature.generics}
         for index in callee.size_args:
             size = by_name[callee.function.generics[index].name]
@@ -244,9 +250,7 @@ class Model(torch.nn.Module):
             case TensorType():
                 return self._result(type_, value, loaded)
             case TupleType(items):
-                return tuple(
-                    self._outside(t, v, loaded) for t, v in zip(items, value, strict=True)
-                )
+                return tuple(self._outside(t, v, loaded) for t, v in zip(items, value, strict=True))
             case StructType(fields=fields):
                 return type(value)(
                     *(self._outside(t, v, loaded) for (_, t), v in zip(fields, value, strict=True))
@@ -280,7 +284,9 @@ class Model(torch.nn.Module):
         if place in live.pinned:
             return True
         kept = loaded.namespace.get("PREPARED", {})
-        return any(t.untyped_storage().data_ptr() == place for v in kept.values() for t in _tensors(v))
+        return any(
+            t.untyped_storage().data_ptr() == place for v in kept.values() for t in _tensors(v)
+        )
 
     # --- state ----------------------------------------------------------------------------------
 

@@ -57,7 +57,7 @@ class Signature:
     def fail(self, problem: str) -> InputError:
         return InputError(f"{self}: {problem}")
 
-    def arrange(self, inputs: Sequence[Any] | Mapping[str, Any]) -> list[Any]:
+    def arrange(self, inputs: object) -> list[Any]:
         """One input for each parameter, in order, defaults filled in."""
         if isinstance(inputs, Mapping):
             return self._by_name(inputs)
@@ -148,13 +148,13 @@ class Signature:
                 raise self.fail(f"{what} is {extent}, but {_value(dim, wanted)}")
         for written, clause in self.where:
             if not _holds(subst.relation(clause)):
-                raise self.fail(f"`{written}` does not hold with {self._said(known)}")
+                raise self.fail(f"`{written}` does not hold with {self._said(known, written)}")
 
-    def _said(self, known: Mapping[Any, GenericArg]) -> str:
-        values = {**{k: v for k, v in self.block.items()}}
+    def _said(self, known: Mapping[Any, GenericArg], clause: Relation) -> str:
+        values = dict(self.block)
         for generic in self.generics:
             values[generic.name] = known[generic.var]
-        symbols = {s.name for w, _ in self.where for d in (w.left, w.right) for s in d.symbols}
+        symbols = {s.name for dim in (clause.left, clause.right) for s in dim.symbols}
         said = [f"{n} = {render_arg(v)}" for n, v in values.items() if n in symbols]
         return ", ".join(said) or "these inputs"
 

@@ -1,8 +1,8 @@
 """A model's tensors: once as `nn.Module`s, for PyTorch's tools, and once as plain objects.
 
-Generated code reads `block.layers[3].mlp.up.weight` thousands of times a call, and looking a name up
-in an `nn.Module` is slow and knows names of its own (`training`, `forward`). So it works on `Node`s,
-whose attributes are the tensors themselves.
+Generated code reads `block.layers[3].mlp.up.weight` thousands of times a call, and looking a name
+up in an `nn.Module` is slow and knows names of its own (`training`, `forward`). So it works on
+`Node`s, whose attributes are the tensors themselves.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
-
 from linnet.passes import Instance, ParamInfo
 from linnet.torch.emit.names import attribute
 
@@ -45,9 +44,9 @@ def _child(
     if isinstance(child, tuple):
         return [build_node(c, f"{prefix}{name}.{k}.", find) for k, c in enumerate(child)]
     inner = f"{prefix}{name}."
-    if name in instance.optional_children:
-        if all(find(inner + p.path) is None for p in child.params):
-            return None
+    optional = name in instance.optional_children
+    if optional and all(find(inner + p.path) is None for p in child.params):
+        return None
     return build_node(child, inner, find)
 
 
@@ -61,22 +60,29 @@ class Epoch:
 class Container(torch.nn.Module):
     """A block, or an array of them, holding tensors under their source names."""
 
+    _epoch: Epoch
+
     def __init__(self, epoch: Epoch) -> None:
-        super().__init__()
         self.__dict__["_epoch"] = epoch
+        super().__init__()
 
     def __setattr__(self, name: str, value: Any) -> None:
+        if name == "training" and isinstance(value, bool):
+            self.__dict__[name] = value  # PyTorch's own, even where a parameter is called so
+            return
         self.__dict__["_epoch"].value += 1
-        if name in self._parameters and isinstance(value, torch.nn.Parameter | None):
+        if name in self.__dict__.get("_parameters", ()) and isinstance(
+            value, torch.nn.Parameter | None
+        ):
             self._parameters[name] = value
-        elif name in self._buffers and isinstance(value, torch.Tensor | None):
+        elif name in self.__dict__.get("_buffers", ()) and isinstance(value, torch.Tensor | None):
             self._buffers[name] = value
         else:
             super().__setattr__(name, value)
 
     def _apply(self, fn: Any, recurse: bool = True) -> Any:
         self.__dict__["_epoch"].value += 1
-        return super()._apply(fn, recurse)
+        return super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
 
 
 def place(root: torch.nn.Module, epoch: Epoch, path: str, tensor: Any, kind: str) -> None:

@@ -1,0 +1,34 @@
+"""Checks of a call's values that its types don't say: ids, positions, slots and pages in range."""
+
+from __future__ import annotations
+
+from linnet.backends.inputs import Checked
+from linnet.backends.signature import Signature
+from linnet.dims import Dim, Symbol
+from linnet.passes import Binding
+from linnet.passes.bounds import Requirement, bound_requirements, violations
+
+
+class Bounds:
+    """What the entries of a bound model require of their integers, worked out when first asked."""
+
+    def __init__(self, binding: Binding) -> None:
+        self.binding = binding
+        self.known: dict[str, tuple[Requirement, ...]] = {}
+
+    def check(self, signature: Signature, checked: Checked) -> None:
+        """Raises `InputError` where a value that is on the host lies outside the axis it indexes."""
+        name = signature.name
+        if name not in self.known:
+            plain = all(isinstance(g.var, Symbol) for g in signature.generics)
+            self.known[name] = bound_requirements(self.binding, name) if plain else ()
+        if not self.known[name]:
+            return
+        sizes: dict[str, int] = {}
+        for generic in signature.generics:
+            size = checked.generics[generic.var]
+            if isinstance(size, Dim) and size.constant is not None:
+                sizes[generic.name] = size.constant
+        found = violations(self.known[name], checked.host, sizes)
+        if found:
+            raise signature.fail("; ".join(found))

@@ -1,0 +1,14 @@
+"""JAX's table of native implementations."""
+
+from __future__ import annotations
+
+from linnet.backends.natives import NUMERICS, Table
+from linnet.jax.natives.model import KernelWriter, Native
+
+ROWS: tuple[Native, ...] = ()
+TABLE: Table[KernelWriter] = Table(ROWS)
+KERNELS = TABLE.kernels
+decide = TABLE.decide
+selector = TABLE.selector
+
+__all__ = ["KERNELS", "NUMERICS", "ROWS", "TABLE", "decide", "selector"]

@@ -1,0 +1,276 @@
+"""The object users hold: a model with its parameters and its own state."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from linnet.backends.checks import Bounds
+from linnet.backends.errors import InputError, StateError
+from linnet.backends.inputs import Checked, Reader
+from linnet.backends.signature import Signature
+from linnet.backends.source import block_args
+from linnet.ir import Function
+from linnet.jax.runtime.arrays import JaxArrays, settings, zeros_of
+from linnet.jax.runtime.code import EntryCode, Loaded, Settings, execute, generate, prepare
+from linnet.jax.runtime.results import outside, structs
+from linnet.jax.runtime.tree import Trees
+from linnet.passes import Binding
+from linnet.types import DTypeVar, GenericArg, PackVar
+
+
+class Program:
+    """A bound program with the code made for its entries so far."""
+
+    def __init__(
+        self, binding: Binding, present: frozenset[str], how: Settings, default: str | None
+    ) -> None:
+        self.binding, self.present, self.settings, self.default = binding, present, how, default
+        self.trees = Trees(binding)
+        self.entries: dict[str, Function] = binding.program.entries(binding.block)
+        self._signatures: dict[str, Signature] = {}
+        self._codes: dict[Any, EntryCode] = {}
+        self._loaded: dict[Any, Loaded] = {}
+        self._tables: dict[Any, Any] = {}
+        self._bounds = Bounds(binding)
+
+    def signature(self, name: str) -> Signature:
+        if name not in self._signatures:
+            function = self.entries.get(name)
+            if function is None:
+                known = ", ".join(sorted(self.entries)) or "none"
+                raise InputError(f"there is no entry `{name}`; the model's entries: {known}")
+            self._signatures[name] = Signature(name, function, block_args(self.binding))
+        return self._signatures[name]
+
+    def code(
+        self, name: str, how: Settings, sizes: Mapping[str, GenericArg] | None = None
+    ) -> EntryCode:
+        key = (name, how, _frozen(sizes))
+        if key not in self._codes:
+            title = str(self.binding.block or self.binding.program.root)
+            self._codes[key] = generate(self.binding, name, how, self.present, sizes, title)
+        return self._codes[key]
+
+    def loaded(self, name: str, how: Settings, checked: Checked) -> Loaded:
+        """The entry's code for these inputs; dtype and shape generics are part of it."""
+        sizes = {
+            g.name: checked.generics[g.var]
+            for g in self.signature(name).generics
+            if isinstance(g.var, DTypeVar | PackVar)
+        }
+        key = (name, how, _frozen(sizes))
+        if key not in self._loaded:
+            self._loaded[key] = execute(self.code(name, how, sizes or None), name)
+        return self._loaded[key]
+
+    def read(self, name: str, inputs: Any, generics: Mapping[str, Any] | None) -> Checked:
+        """The inputs as compiled code takes them, everything about them checked."""
+        signature = self.signature(name)
+        checked = Reader(signature, JaxArrays()).read(inputs, generics)
+        self._bounds.check(signature, checked)
+        return checked
+
+    def call(self, name: str, loaded: Loaded, checked: Checked, params: Any, state: Any) -> Any:
+        """`(result, state)` of one call, on trees of parameters and states."""
+        callee = loaded.code.callee
+        entry = self.signature(name)
+        kinds = [p.type for p in callee.function.params]
+        args = [structs(t, v, loaded) for t, v in zip(kinds, checked.values, strict=False)]
+        args += self._ready(loaded)
+        by_name = {g.name: checked.generics[g.var] for g in entry.generics}
+        for index in callee.size_args:
+            size = by_name[callee.function.generics[index].name]
+            args.append(size.constant)  # type: ignore[union-attr]
+        context = [params] * callee.takes_block + [state] * callee.takes_state
+        result = loaded.function(*context, *args)
+        if callee.writes:
+            result, state = result if callee.function.body.results else (None, result)
+        return result, state
+
+    def _ready(self, loaded: Loaded) -> tuple[Any, ...]:
+        """Tables made once; those of different entries that are equal are one."""
+        if loaded.ready is None:
+            loaded.ready = tuple(jax.tree.map(self._one, made) for made in prepare(loaded))
+        return loaded.ready
+
+    def _one(self, array: jax.Array) -> jax.Array:
+        content = np.asarray(array)
+        key = (content.shape, str(content.dtype), hash(content.tobytes()))
+        kept = self._tables.setdefault(key, array)
+        return kept if np.array_equal(np.asarray(kept), content) else array
+
+
+def _frozen(sizes: Mapping[str, GenericArg] | None) -> Any:
+    return tuple(sorted((sizes or {}).items(), key=lambda item: item[0]))
+
+
+class Model:
+    """A loaded model: `model(...)` runs its default entry, `run_entry` any.
+
+    `parameters` holds one array a path. States start at zero; a call takes over their storage, so
+    `state` gives copies.
+    """
+
+    def __init__(self, program: Program, parameters: Mapping[str, jax.Array]) -> None:
+        self._program = program
+        self._parameters = dict(parameters)
+        self._lock = threading.RLock()
+        self._broken: str | None = None
+        self._tree: Any = None
+        self._state: Any = None
+        self.reset_state()
+
+    # --- calls ----------------------------------------------------------------------------------
+
+    def __call__(self, *inputs: Any, **named: Any) -> Any:
+        """Runs the default entry; inputs in order or by name."""
+        return self.run_entry(self._default(), merged(self._program, self._default(), inputs, named))
+
+    def _default(self) -> str:
+        name = self._program.default
+        if name is None:
+            known = ", ".join(sorted(self._program.entries)) or "none"
+            raise InputError(f"the model has no default entry: use run_entry with one of {known}")
+        return name
+
+    def run_entry(
+        self, name: str, inputs: Any = (), generics: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Runs an entry on a list or a dict of inputs. Raises `InputError` before anything runs
+        where they do not fit; `generics` gives those of the entry that no input's shape shows."""
+        with self._lock, settings():
+            program = self._program
+            checked = program.read(name, inputs, generics)
+            loaded = program.loaded(name, program.settings, checked)
+            if self._broken is not None:
+                raise StateError(
+                    f"an earlier call of `{self._broken}` failed part-way and left the state half "
+                    "changed; call reset_state() first"
+                )
+            return self._run(name, loaded, checked)
+
+    def _run(self, name: str, loaded: Loaded, checked: Checked) -> Any:
+        callee = loaded.code.callee
+        program = self._program
+        params = self._params() if callee.takes_block else None
+        program._ready(loaded)
+        if callee.writes:
+            self._broken = name
+        result, state = program.call(name, loaded, checked, params, self._state)
+        if callee.writes:
+            self._state, self._broken = state, None
+        kinds = callee.function.result_types
+        if not kinds:
+            return None
+        made = outside(kinds[0], result)
+        return self._apart(made) if callee.takes_state else made
+
+    def _params(self) -> Any:
+        if self._tree is None:
+            self._tree = self._program.trees.params(self._parameters.get)
+        return self._tree
+
+    def _apart(self, result: Any) -> Any:
+        """The result, none of which shares memory with a state that a later call takes over."""
+        states = jax.tree.leaves(self._state)
+        kinds = {(s.shape, s.dtype) for s in states}
+
+        def apart(leaf: Any) -> Any:
+            if not isinstance(leaf, jax.Array) or (leaf.shape, leaf.dtype) not in kinds:
+                return leaf
+            here = leaf.unsafe_buffer_pointer()
+            return jnp.copy(leaf) if any(s.unsafe_buffer_pointer() == here for s in states) else leaf
+
+        return jax.tree.map(apart, result)
+
+    # --- pure -----------------------------------------------------------------------------------
+
+    def apply(self, params: Mapping[str, Any], *inputs: Any, **named: Any) -> Any:
+        """The default entry as a pure function of the parameters by path; see `Entry.apply`."""
+        from linnet.jax.runtime.entry import Entry
+
+        return Entry(self._program, self._parameters, self._default()).apply(
+            params, *inputs, **named
+        )
+
+    @property
+    def parameters(self) -> dict[str, jax.Array]:
+        """The parameters and buffers by path; assigning other arrays changes the model's."""
+        return dict(self._parameters)
+
+    @parameters.setter
+    def parameters(self, values: Mapping[str, Any]) -> None:
+        from linnet.jax.runtime.entry import same_parameters
+
+        with self._lock:
+            self._parameters = same_parameters(self._parameters, values)
+            self._tree = None
+
+    # --- state ----------------------------------------------------------------------------------
+
+    def reset_state(self) -> None:
+        """Sets every state to zero."""
+        with self._lock, settings():
+            kinds = {s.path: s.type for s in self._program.binding.states}
+            self._state = None  # free the old before the new is made
+            self._state = self._program.trees.states(lambda path: zeros_of(kinds[path]))
+            self._broken = None
+
+    def state_paths(self) -> list[str]:
+        """The paths of the model's states, in source order."""
+        return [s.path for s in self._program.binding.states]
+
+    def state(self, path: str) -> jax.Array:
+        """A copy of one state's present value."""
+        found = self._program.trees.flat_states(self._state)
+        if path not in found:
+            raise KeyError(f"there is no state `{path}`")
+        return jnp.copy(found[path])
+
+    # --- what it is -----------------------------------------------------------------------------
+
+    @property
+    def binding(self) -> Binding:
+        """The bound program."""
+        return self._program.binding
+
+    def entries(self) -> list[str]:
+        """The entries' names."""
+        return sorted(self._program.entries)
+
+    def generated_source(
+        self, entry: str | None = None, generics: Mapping[str, Any] | None = None
+    ) -> str:
+        """The Python module that runs an entry (the default one)."""
+        return source_of(self._program, entry or self._default(), generics, self._program.settings)
+
+
+def source_of(
+    program: Program, name: str, generics: Mapping[str, Any] | None, how: Settings
+) -> str:
+    signature = program.signature(name)
+    known = signature.given_generics(generics)
+    sizes = {
+        g.name: known[g.var]
+        for g in signature.generics
+        if isinstance(g.var, DTypeVar | PackVar) and g.var in known
+    }
+    return program.code(name, how, sizes or None).generated.text
+
+
+def merged(program: Program, name: str, inputs: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    """Inputs in order and by name as `run_entry` takes them."""
+    if not named:
+        return list(inputs)
+    signature = program.signature(name)
+    for slot, value in zip(signature.slots, inputs, strict=False):
+        if slot.name in named:
+            raise signature.fail(f"the input `{slot.name}` is given twice")
+        named[slot.name] = value
+    return named

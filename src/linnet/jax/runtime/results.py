@@ -1,0 +1,45 @@
+"""Structs on the way in, results on the way out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from linnet.types import EnumType, OptionalType, StructType, TensorType, TupleType, Type
+
+if TYPE_CHECKING:
+    from linnet.jax.runtime.code import Loaded
+
+
+def structs(type_: Type, value: Any, loaded: Loaded) -> Any:
+    """Checked values with each struct in the generated module's class."""
+    match type_:
+        case TensorType() | EnumType():
+            return value
+        case TupleType(items):
+            return tuple(structs(t, v, loaded) for t, v in zip(items, value, strict=True))
+        case StructType(path=path, fields=fields):
+            made = loaded.namespace[loaded.code.generated.structs[path]]
+            return made(*(structs(t, v, loaded) for (_, t), v in zip(fields, value, strict=True)))
+        case OptionalType(inner):
+            present, held = value
+            return present, structs(inner, held, loaded)
+        case _:
+            return value
+
+
+def outside(type_: Type, value: Any) -> Any:
+    """A result as users see it: an absent optional is None."""
+    match type_:
+        case TupleType(items):
+            return tuple(outside(t, v) for t, v in zip(items, value, strict=True))
+        case StructType(fields=fields):
+            return type(value)(
+                *(outside(t, v) for (_, t), v in zip(fields, value, strict=True))
+            )
+        case OptionalType(inner):
+            present, held = value
+            return outside(inner, held) if bool(present) else None
+        case EnumType():
+            return int(value)
+        case _:
+            return value

@@ -1,0 +1,1 @@
+"""Specialised IR to readable C++ source."""

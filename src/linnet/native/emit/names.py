@@ -1,0 +1,88 @@
+"""Names and text from Linnet sources, made safe inside generated C++."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cache
+from importlib.resources import files
+
+from linnet.diagnostics.escape import escape_text
+
+_KEYWORDS = frozenset(
+    "alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t "
+    "char32_t class compl concept const consteval constexpr constinit const_cast continue co_await "
+    "co_return co_yield decltype default delete do double dynamic_cast else enum explicit export "
+    "extern false float for friend goto if import inline int long module mutable namespace new "
+    "noexcept not not_eq nullptr operator or or_eq override final private protected public register "
+    "reinterpret_cast requires return short signed sizeof static static_assert static_cast struct "
+    "switch template this thread_local throw true try typedef typeid typename union unsigned using "
+    "virtual void volatile wchar_t while xor xor_eq typeof restrict main linux unix i386 "
+    "context block arena pointers inputs outputs sizes params states message capacity model "
+    "errno assert stdin stdout stderr signbit isnan isinf isfinite isnormal fpclassify".split()
+)
+_IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+
+
+@cache
+def reserved() -> frozenset[str]:
+    """Every word that generated code's own part may use: keywords and the support header's."""
+    text = files("linnet.native").joinpath("support/linnet/support.h").read_text("utf-8")
+    code = "\n".join(line.partition("//")[0] for line in text.splitlines())
+    return _KEYWORDS | frozenset(_WORD.findall(code))
+
+
+def safe(name: str) -> str:
+    """`name` as an identifier that no macro or rule of C++ claims."""
+    base = re.sub(r"[^A-Za-z0-9_]", "_", name)
+    base = re.sub(r"__+", "_", base).strip("_")
+    if not _IDENTIFIER.fullmatch(base):
+        base = f"value_{base}" if base else "value"
+    if len(base) > 48:
+        base = base[:48].rstrip("_")
+    if len(base) > 1 and base.isupper():  # like a macro's
+        base = f"{base}_"
+    return base
+
+
+class Names:
+    """Hands out names that are unique in one scope. `outer` are names that the scope can see."""
+
+    def __init__(self, outer: Iterable[str] = ()) -> None:
+        self._taken = set(outer)
+        self._next: dict[str, int] = {}
+
+    def fresh(self, wanted: str) -> str:
+        """`wanted`, or it with a number when it is taken or cannot be used."""
+        base = safe(wanted)
+        if base not in self._taken and base not in reserved():
+            self._taken.add(base)
+            return base
+        stem = base.rstrip("_")
+        number = self._next.get(stem, 2)
+        while f"{stem}_{number}" in self._taken or f"{stem}_{number}" in reserved():
+            number += 1
+        self._next[stem] = number + 1
+        self._taken.add(f"{stem}_{number}")
+        return f"{stem}_{number}"
+
+    def inner(self) -> Names:
+        """A scope inside this one; what it hands out stays free outside."""
+        return Names(self._taken)
+
+
+def comment(text: str, limit: int = 160) -> str:
+    """`text` for the rest of a `//` comment: on one line, with no backslash at its end."""
+    shown = escape_text(text, limit)
+    return f"{shown}." if shown.endswith("\\") else shown
+
+
+def quoted(text: str) -> str:
+    """A C++ string literal of ASCII letters, whatever `text` holds."""
+    parts = []
+    for byte in text.encode("utf-8", "replace"):
+        char = chr(byte)
+        plain = char.isascii() and char.isprintable() and char not in '"\\?%'
+        parts.append(char if plain else f"\\{byte:03o}")
+    return '"' + "".join(parts) + '"'

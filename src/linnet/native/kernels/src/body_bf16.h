@@ -1,0 +1,86 @@
+// Products of bf16 with vdpbf16ps (two products a lane, added in f32). After simd_avx512.h and
+// body_linear.h.
+
+LN_INLINE __m512bh as_bh(I x) {
+    __m512bh r;
+    std::memcpy(&r, &x, sizeof r);
+    return r;
+}
+LN_INLINE int32_t pair_at(const bf16* p) { int32_t r; std::memcpy(&r, p, 4); return r; }
+
+template <int M>
+struct Bf16Dot {
+    static constexpr int kSums = M == 1 ? 4 : M < 4 ? 2 : 1;
+    static void run(const Panels& w, const Input& x, int64_t panel, int64_t row, const Out& out) {
+        const uint8_t* lines = w.panel(panel);
+        const bf16* xr = x.h + row * x.stride;
+        const int64_t pairs = w.layout.inputs / 2;  // a multiple of 16
+        F acc[M][kSums];
+        for (int m = 0; m < M; ++m) for (int u = 0; u < kSums; ++u) acc[m][u] = zero();
+        for (int64_t k = 0; k < pairs; k += kSums) {
+            for (int u = 0; u < kSums; ++u) {
+                const uint8_t* line = lines + (k + u) * kLine;
+                prefetch(line + kAhead);
+                const __m512bh v = as_bh(load_i(line));
+                for (int m = 0; m < M; ++m) {
+                    const I b = set1_i(pair_at(xr + m * x.stride + 2 * (k + u)));
+                    acc[m][u] = _mm512_dpbf16_ps(acc[m][u], v, as_bh(b));
+                }
+            }
+        }
+        for (int m = 0; m < M; ++m) {
+            F s = acc[m][0];
+            for (int u = 1; u < kSums; ++u) s = add(s, acc[m][u]);
+            put(s, panel, row + m, out);
+        }
+    }
+};
+
+template <int R, int P>
+static void block_bf16(const bf16* panels, int64_t panel_stride, const bf16* x, int64_t x_stride,
+                       int64_t k, float* y, int64_t y_stride, bool accumulate) {
+    F acc[R][P];
+    for (int r = 0; r < R; ++r)
+        for (int p = 0; p < P; ++p) acc[r][p] = accumulate ? load(y + r * y_stride + 16 * p) : zero();
+    for (int64_t i = 0; i < k; i += 2) {
+        __m512bh w[P];
+        for (int p = 0; p < P; ++p) w[p] = as_bh(load_i(panels + p * panel_stride + i * kPanel));
+        for (int r = 0; r < R; ++r) {
+            const __m512bh v = as_bh(set1_i(pair_at(x + r * x_stride + i)));
+            for (int p = 0; p < P; ++p) acc[r][p] = _mm512_dpbf16_ps(acc[r][p], v, w[p]);
+        }
+    }
+    for (int r = 0; r < R; ++r)
+        for (int p = 0; p < P; ++p) store(y + r * y_stride + 16 * p, acc[r][p]);
+}
+
+template <int R, int P>
+static void rows_bf16(const bf16* panels, int64_t panel_stride, const bf16* x, int64_t x_stride,
+                      int64_t rows, int64_t k, float* y, int64_t y_stride, bool accumulate) {
+    int64_t r = 0;
+    for (; r + R <= rows; r += R) {
+        block_bf16<R, P>(panels, panel_stride, x + r * x_stride, x_stride, k, y + r * y_stride, y_stride, accumulate);
+    }
+    if (R > 1 && r < rows) {
+        rows_bf16<(R + 1) / 2, P>(panels, panel_stride, x + r * x_stride, x_stride, rows - r, k, y + r * y_stride, y_stride, accumulate);
+    }
+}
+
+static void gemm_bf16(const bf16* panels, int64_t panel_stride, int64_t np, const bf16* x,
+                      int64_t x_stride, int64_t rows, int64_t k, float* y, int64_t y_stride,
+                      bool accumulate) {
+    int64_t p = 0;
+    for (; p + 2 <= np; p += 2) {
+        rows_bf16<12, 2>(panels + p * panel_stride, panel_stride, x, x_stride, rows, k, y + 16 * p, y_stride, accumulate);
+    }
+    for (; p < np; ++p) {
+        rows_bf16<12, 1>(panels + p * panel_stride, panel_stride, x, x_stride, rows, k, y + 16 * p, y_stride, accumulate);
+    }
+}
+
+
+static void fill_bf16(Table& t) {
+    t.rounded[1] = thin<Bf16Dot>;
+    t.gemm_bf16 = gemm_bf16;
+    t.whole_tiles = false;
+}

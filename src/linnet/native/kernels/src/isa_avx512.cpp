@@ -1,0 +1,46 @@
+// AVX-512 (F, BW, DQ, VL).
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "table.h"
+
+#if LINNET_X86
+#include <immintrin.h>
+
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl")
+#endif
+
+namespace linnet {
+namespace avx512 {
+
+LN_INLINE float scalar_of(float x) { return x; }
+LN_INLINE float scalar_of(bf16 x) { return to_float(x); }
+#include "simd_avx512.h"
+#include "body_rows.h"
+#include "body_linear.h"
+#include "body_attention.h"
+
+}  // namespace avx512
+}  // namespace linnet
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+
+namespace linnet {
+
+void fill_avx512(Table& t) {
+    avx512::fill_rows(t);
+    avx512::fill_linear(t);
+    avx512::fill_attention(t);
+}
+
+}  // namespace linnet
+#endif

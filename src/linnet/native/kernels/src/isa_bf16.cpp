@@ -1,0 +1,41 @@
+// AVX-512 BF16: products of bf16.
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "table.h"
+
+#if LINNET_X86
+#include <immintrin.h>
+
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512bf16"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512bf16")
+#endif
+
+namespace linnet {
+namespace avx512_bf16 {
+
+LN_INLINE float scalar_of(float x) { return x; }
+LN_INLINE float scalar_of(bf16 x) { return to_float(x); }
+#include "simd_avx512.h"
+#include "body_linear.h"
+#include "body_bf16.h"
+
+}  // namespace avx512_bf16
+}  // namespace linnet
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+
+namespace linnet {
+
+void fill_avx512_bf16(Table& t) { avx512_bf16::fill_bf16(t); }
+
+}  // namespace linnet
+#endif

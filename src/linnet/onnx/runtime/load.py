@@ -1,0 +1,58 @@
+"""`load_model`: from a source and weights to a model on ONNX Runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from linnet.backends.source import Source, bound, default_entry
+from linnet.onnx.emit.dtypes import NUMPY, concrete
+from linnet.onnx.emit.members import shape_of
+from linnet.onnx.export import DEFAULT_OPSET, read_weights
+from linnet.onnx.natives.table import NUMERICS
+from linnet.onnx.runtime.model import Model
+from linnet.onnx.runtime.session import Options
+
+
+def load_model(
+    source: Source,
+    *,
+    generics: Mapping[str, int | str] | None = None,
+    weights: Any = None,
+    bindings: Any = None,
+    entry: str | None = None,
+    root: str | None = None,
+    numerics: str = "fast",
+    cast_dtype: bool = False,
+    std_root: str | Path | None = None,
+    present: Collection[str] = (),
+    opset: int = DEFAULT_OPSET,
+    providers: Collection[str] = ("CPUExecutionProvider",),
+    threads: int = 0,
+) -> Model:
+    """Loads a checked program with its weights; every entry runs on ONNX Runtime.
+
+    Without `weights` every parameter is zero; optional ones are then absent unless their paths are
+    in `present`. `threads` limits ONNX Runtime's own (0: as it likes). Raises `CompileError`,
+    `BindError` or `WeightError` with every problem found, and `ExportError` when an entry is first
+    called that ONNX cannot say.
+    """
+    if numerics not in NUMERICS:
+        raise ValueError(f"numerics is one of {', '.join(NUMERICS)}, not {numerics!r}")
+    binding = bound(source, root, entry, generics or {}, std_root)
+    default = default_entry(binding, entry)
+    tied: dict[str, str] = {}
+    if weights is None:
+        absent = {p.path for p in binding.params if p.optional} - set(present)
+        tensors = {
+            p.path: np.zeros(shape_of(p.type), NUMPY[concrete(p.type.dtype)])
+            for p in binding.params
+            if p.path not in absent
+        }
+    else:
+        tensors, tied, _ = read_weights(binding, weights, bindings, cast_dtype)
+    options = Options(numerics == "exact", tuple(providers), threads)
+    return Model(binding, tensors, tied, default, numerics, opset, options)

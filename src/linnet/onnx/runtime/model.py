@@ -1,0 +1,213 @@
+"""The object users hold."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+import onnxruntime as ort
+
+from linnet.backends.checks import Bounds
+from linnet.backends.errors import InputError, StateError
+from linnet.backends.inputs import Checked, Reader
+from linnet.backends.signature import Signature
+from linnet.backends.source import block_args
+from linnet.dims import Dim, Symbol
+from linnet.onnx.emit.dtypes import concrete
+from linnet.onnx.emit.members import shape_of
+from linnet.onnx.export import write
+from linnet.onnx.runtime.session import Buffer, EntrySession, Options
+from linnet.onnx.runtime.values import Array, Arrays, assembled, leaves, pattern, to_ort
+from linnet.passes import Binding
+from linnet.types import DType, DTypeVar, GenericArg, PackVar, TensorType, Type
+
+
+class Model:
+    """A loaded model: `model(...)` runs its default entry, `run_entry` any.
+
+    Every entry is a session made when first called; all of them read one copy of the weights.
+    """
+
+    def __init__(
+        self, binding: Binding, tensors: Mapping[str, Array], tied: Mapping[str, str],
+        default: str | None, numerics: str, opset: int, options: Options,
+    ) -> None:  # fmt: skip
+        self._program, self._default = binding, default
+        self._numerics, self._opset, self._options = numerics, opset, options
+        self._entries = binding.program.entries(binding.block)
+        self._tensors, self._tied = dict(tensors), dict(tied)
+        self._present = frozenset((*tensors, *tied))
+        self._weights = {
+            info.path: to_ort(tensors[info.path], concrete(info.type.dtype))
+            for info in binding.params
+            if info.path in tensors
+        }
+        self._states = {
+            s.path: Buffer.zeros(shape_of(s.type), concrete(s.type.dtype)) for s in binding.states
+        }
+        self._signatures: dict[str, Signature] = {}
+        self._sessions: dict[Any, EntrySession] = {}
+        self._bounds = Bounds(binding)
+        self._lock = threading.RLock()
+        self._broken: str | None = None
+
+    # --- calls ----------------------------------------------------------------------------------
+
+    def __call__(self, *inputs: Any, **named: Any) -> Any:
+        """Runs the default entry; inputs in order or by name."""
+        name = self._default
+        if name is None:
+            known = ", ".join(sorted(self._entries)) or "none"
+            raise InputError(f"the model has no default entry: use run_entry with one of {known}")
+        if not named:
+            return self.run_entry(name, list(inputs))
+        signature = self._signature(name)
+        for slot, value in zip(signature.slots, inputs, strict=False):
+            if slot.name in named:
+                raise signature.fail(f"the input `{slot.name}` is given twice")
+            named[slot.name] = value
+        return self.run_entry(name, named)
+
+    def run_entry(
+        self, name: str, inputs: Any = (), generics: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Runs an entry on a list or a dict of inputs; results are NumPy arrays. Raises `InputError`
+        before anything runs where they do not fit; `generics` gives those of the entry that no
+        input's shape shows."""
+        signature = self._signature(name)
+        with self._lock:
+            checked = Reader(signature, Arrays()).read(inputs, generics)
+            self._bounds.check(signature, checked)
+            session = self._session(name, signature, checked)
+            if self._broken is not None:
+                raise StateError(
+                    f"an earlier call of `{self._broken}` failed part-way and left the state half "
+                    "changed; call reset_state() first"
+                )
+            return self._run(name, session, signature, checked)
+
+    def _run(self, name: str, session: EntrySession, signature: Signature, checked: Checked) -> Any:
+        sizes = _sizes(signature, checked)
+        types = [_concrete(slot.bound, checked) for slot in signature.slots]
+        arrays = [
+            (array, _dtype(array))
+            for type_, value in zip(types, checked.values, strict=True)
+            for array in leaves(type_, value)
+        ]
+        try:
+            results = session.run(arrays, self._states, sizes)
+        except BaseException:
+            if session.writes_in_place():
+                self._broken = name
+            raise
+        return assembled(session.written.result, results)
+
+    def _signature(self, name: str) -> Signature:
+        if name not in self._signatures:
+            function = self._entries.get(name)
+            if function is None:
+                known = ", ".join(sorted(self._entries)) or "none"
+                raise InputError(f"there is no entry `{name}`; the model's entries: {known}")
+            self._signatures[name] = Signature(name, function, block_args(self._program))
+        return self._signatures[name]
+
+    def _session(self, name: str, signature: Signature, checked: Checked) -> EntrySession:
+        fixed = {
+            g.name: checked.generics[g.var] for g in signature.generics if _is_fixed(g, signature)
+        }
+        shown = tuple(
+            pattern(slot.bound, value)
+            for slot, value in zip(signature.slots, checked.values, strict=True)
+        )
+        key = (name, tuple(sorted(fixed.items(), key=lambda item: item[0])), shown)
+        if key not in self._sessions:
+            absent = frozenset(
+                slot.name
+                for slot, value in zip(signature.slots, checked.values, strict=True)
+                if value is None
+            )
+            written = write(
+                self._program, name, sizes=fixed or None, present=self._present, tied=self._tied,
+                opset=self._opset, numerics=self._numerics, runtime_operators=True, absent=absent,
+            )  # fmt: skip
+            self._sessions[key] = EntrySession(written, self._weights, self._options)
+        return self._sessions[key]
+
+    # --- state ----------------------------------------------------------------------------------
+
+    def reset_state(self) -> None:
+        """Sets every state to zero."""
+        with self._lock:
+            for buffer in self._states.values():
+                buffer.array.fill(0)
+            self._broken = None
+
+    def state_paths(self) -> list[str]:
+        """The paths of the model's states, in source order."""
+        return list(self._states)
+
+    def state(self, path: str) -> Array:
+        """A copy of one state's present value."""
+        if path not in self._states:
+            raise KeyError(f"there is no state `{path}`")
+        return np.array(self._states[path].array)
+
+    # --- looking inside -------------------------------------------------------------------------
+
+    @property
+    def parameters(self) -> dict[str, Array]:
+        """The weights by path; tied paths hold one array."""
+        return {**self._tensors, **{p: self._tensors[first] for p, first in self._tied.items()}}
+
+    def generated_source(
+        self, entry: str | None = None, generics: Mapping[str, Any] | None = None
+    ) -> str:
+        """The ONNX model of an entry as text, without weights; `generics` fixes sizes."""
+        name = entry or self._default
+        if name is None:
+            raise InputError("the model has no default entry: name one")
+        sizes: dict[str, GenericArg] = {k: Dim.of(v) for k, v in (generics or {}).items()}
+        written = write(
+            self._program, name, sizes=sizes or None, present=self._present, tied=self._tied,
+            opset=self._opset, numerics=self._numerics, runtime_operators=True,
+        )  # fmt: skip
+        return str(ir.to_onnx_text(written.model, exclude_initializers=True))
+
+
+def _is_fixed(generic: Any, signature: Signature) -> bool:
+    """Whether the model is written for one value of it: dtypes, ranks, and sizes that no input's
+    shape gives."""
+    if not isinstance(generic.var, Symbol):
+        return True
+    return not any(_shows(slot.bound, generic.var) for slot in signature.slots)
+
+
+def _shows(type_: Type, symbol: Symbol) -> bool:
+    if not isinstance(type_, TensorType):
+        return False
+    return any(isinstance(d, Dim) and not d.ops and symbol in d.symbols for d in type_.shape)
+
+
+def _concrete(type_: Type, checked: Checked) -> Type:
+    return type_
+
+
+def _dtype(array: Array) -> DType:
+    from linnet.onnx.emit.dtypes import NUMPY
+
+    return next(d for d, kind in NUMPY.items() if kind == array.dtype)
+
+
+def _sizes(signature: Signature, checked: Checked) -> dict[str, int]:
+    sizes: dict[str, int] = {}
+    for generic in signature.generics:
+        value = checked.generics[generic.var]
+        if isinstance(value, Dim) and value.constant is not None:
+            sizes[generic.name] = value.constant
+    return sizes
+
+
+__all__ = ["DTypeVar", "Model", "PackVar", "ort"]
