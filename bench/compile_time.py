@@ -100,9 +100,8 @@ def _functions_a_method(source: str) -> int:
 
 def hoisting_counts() -> None:
     """How often the rotary table's row and the mask are made in one decode step."""
-    import torch
-
     import linnet.torch
+    import torch
 
     counts = []
     for layers in (2, 12):
@@ -123,9 +122,8 @@ def hoisting_counts() -> None:
 
 
 def prompt_lengths() -> None:
-    import torch
-
     import linnet.torch
+    import torch
 
     loaded = linnet.torch.load(
         model(), root="Model", generics={**TOY, "Layers": 2}, compile=False
@@ -136,10 +134,10 @@ def prompt_lengths() -> None:
 
 
 def inductor_times() -> None:
-    import torch
     from torch._dynamo.utils import counters
 
     import linnet.torch
+    import torch
 
     times = []
     token = torch.zeros((1, 1), dtype=torch.int32)

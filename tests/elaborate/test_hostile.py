@@ -46,7 +46,9 @@ SOURCES: dict[str, tuple[str, str | None]] = {
     "ifs": (nested(98, "if true { ", " } else { a }"), None),
     "somes": (nested(98, "some(", ")"), None),
     "tuples": (nested(98, "(a, ", ")"), None),
-    "tuples that double": (HEAD + "let t0 = (a, a)\n" + lines(200, "let t{i} = (t{p}, t{p})") + END, "E2101"),
+    "tuples that double": (
+        HEAD + "let t0 = (a, a)\n" + lines(200, "let t{i} = (t{p}, t{p})") + END, "E2101",
+    ),
     "aliases that double": (
         "module a\ntype A0 = (f32, f32)\n" + lines(200, "type A{i} = (A{p}, A{p})")
         + "\nfn f(x: A199" + RESULT, "E2101",
@@ -57,7 +59,9 @@ SOURCES: dict[str, tuple[str, str | None]] = {
     ),
     "products of sums": (f"module a\nfn f<{DIMS}>(x: Tensor[{FACTORS}; f32]{RESULT}", "E2123"),
     "a power": (f"module a\nfn f<A: Dim, B: Dim>(x: Tensor[{POWER}; f32]{RESULT}", "E2123"),
-    "static for": (HEAD + "var s = a\nstatic for i in 0..1000000000000 { s = s + 1.0 }" + END, None),
+    "static for": (
+        HEAD + "var s = a\nstatic for i in 0..1000000000000 { s = s + 1.0 }" + END, None,
+    ),
     "a big tensor": (
         HEAD + "let y = fill<f32>([1000000000000000], 1.0)\nlet _z = sum[i] y[i]" + END, None,
     ),
@@ -79,7 +83,9 @@ SOURCES: dict[str, tuple[str, str | None]] = {
         + lines(3_000, "fn f_{i}(x: f32) -> f32 {{ return f_{n}(x) }}")
         + "\nfn f_3000(x: f32) -> f32 { return f_0(x) }\n", "E2119",
     ),
-    "consts that double": ("module a\nconst C0 = 1\n" + lines(5_000, "const C{i} = C{p} + C{p}"), "E2123"),
+    "consts that double": (
+        "module a\nconst C0 = 1\n" + lines(5_000, "const C{i} = C{p} + C{p}"), "E2123",
+    ),
     "consts backwards": (
         "module a\n" + lines(3_000, "const C{i} = C{n} + C{n}") + "\nconst C3000 = 1", "E2122",
     ),
@@ -89,7 +95,7 @@ SOURCES: dict[str, tuple[str, str | None]] = {
     ),
     "many clauses": (
         f"module a\nfn f<{MANY}>(x: f32) -> f32 where {CHAIN} {{ return x }}\n"
-        f"fn g<{MANY}>(x: f32) -> f32 where {CHAIN} {{ return f<{ALL}>(x) }}\n", None,
+        + f"fn g<{MANY}>(x: f32) -> f32 where {CHAIN} {{ return f<{ALL}>(x) }}\n", None,
     ),
     "blocks in a ring": (
         "module a\nblock A { sub a: A }\nblock B { sub c: [C; 2] }\nblock C { sub b: B }", "E2119",
@@ -104,8 +110,8 @@ SOURCES: dict[str, tuple[str, str | None]] = {
     ),
     "a huge array": (
         "module a\nblock B0 { param w: Tensor[2; f32] }\nblock B { sub ls: [B0; 1000000000000]\n"
-        "entry forward(x: f32) -> f32 { var y = x\n static for l in ls { y = y + l.w[0] }\n"
-        "return y } }", None,
+        + "entry forward(x: f32) -> f32 { var y = x\n static for l in ls { y = y + l.w[0] }\n"
+        + "return y } }", None,
     ),
     "a huge rank": (f"module a\nfn f(x: Tensor[{', '.join(['1'] * 5_000)}; f32]{RESULT}", "E2101"),
     "a huge number": (f"module a\nfn f(x: Tensor[{'9' * 5_000}; f32]{RESULT}", "E1005"),

@@ -8,7 +8,9 @@ from linnet.elaborate import check
 from linnet.ir import Program
 from linnet.packages import load_sources
 
-BASE = "module toy.base\npub fn half<N: Dim>(x: Tensor[N; f32]) -> Tensor[N; f32] { return x * 0.5 }\n"
+BASE = (
+    "module toy.base\npub fn half<N: Dim>(x: Tensor[N; f32]) -> Tensor[N; f32] { return x * 0.5 }\n"
+)
 USER = """module toy
 use crate.base::{half}
 pub block Net<N: Dim> {

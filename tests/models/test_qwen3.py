@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import torch
 from toy import int32, logits, ours, reference
+
+import torch
 
 NUMERICS = ("exact", "equivalent", "fast")
 TOLERANCE = 2e-4

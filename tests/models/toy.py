@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-
 from linnet import nest
 from linnet.packages import models_root
 

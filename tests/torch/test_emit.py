@@ -51,6 +51,9 @@ def test_state_is_written_in_place(tmp_path: Path) -> None:
     assert ".clone()" not in text.split("# program::Layer.step")[1]
 
 
+ALLOWED = {"torch", "torch.nn.functional", "math", "enum", "typing", "__future__"}
+
+
 def test_generated_modules_stand_alone(tmp_path: Path) -> None:
     for entry in ("forward", "step", "count_down"):
         tree = ast.parse(source(tmp_path, entry))
@@ -58,7 +61,7 @@ def test_generated_modules_stand_alone(tmp_path: Path) -> None:
             alias.name for node in ast.walk(tree) if isinstance(node, ast.Import)
             for alias in node.names
         } | {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}  # fmt: skip
-        assert imported <= {"torch", "torch.nn.functional", "math", "enum", "typing", "__future__"}
+        assert imported <= ALLOWED
 
 
 HOSTILE = """

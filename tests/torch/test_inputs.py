@@ -38,8 +38,7 @@ STEP = r"step\(token: Tensor\[Batch, 1; i32\], pos: i32\): "
         ({"token": ints(2, 1), "position": 0}, "has no input `position`"),
         ([ints(2), 0], r"`token` is Tensor\[Batch, 1; i32\], of rank 2, but got shape \[2\]"),
         ([ints(3, 1), 0], r"axis 0 of `token` \(.*got shape \[3, 1\]\) is 3, but has to be 2"),
-        ([ints(2, 1).long(), 0], r"`token` is i32, but got torch.int64; convert it with "
-                                 r"token.to\(torch.int32\)"),
+        ([ints(2, 1).long(), 0], r"`token` is i32, but got torch.int64; .*token.to\(torch.int32\)"),
         ([np.zeros((2, 1), np.int64), 0], r"convert it with token.astype\('int32'\)"),
         ([ints(2, 1), 1.5], "`pos` is i32, an integer, not 1.5"),
         ([ints(2, 1), True], "`pos` is i32, not a bool"),
@@ -58,7 +57,7 @@ def test_messages_speak_the_signature(model: Model, inputs: Any, message: str) -
 
 
 def test_wrong_entry_lists_the_entries(model: Model) -> None:
-    with pytest.raises(InputError, match="no entry `decode`.*count_down, forward, step"):
+    with pytest.raises(InputError, match=r"no entry `decode`.*count_down, forward, step"):
         model.run_entry("decode", [])
 
 

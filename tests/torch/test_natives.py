@@ -51,7 +51,8 @@ def one_input(*names: str) -> Callable[[Rng, Sizes], list[Any]]:
 
 SHAPES = [{"S": 3, "N": 8}, {"S": 1, "N": 1}, {"S": 0, "N": 4}, {"S": 2, "N": 33}]
 LINEAR = [{"S": 3, "I": 8, "O": 5}, {"S": 1, "I": 1, "O": 1}, {"S": 0, "I": 4, "O": 2},
-          {"S": 2, "I": 0, "O": 3}, {"S": 4, "I": 3, "O": 0}, {"S": 2, "I": 40, "O": 64}]  # fmt: skip
+          {"S": 2, "I": 0, "O": 3}, {"S": 4, "I": 3, "O": 0},
+          {"S": 2, "I": 40, "O": 64}]  # fmt: skip
 
 
 def activation(name: str) -> Case:
@@ -105,18 +106,22 @@ BASICS = [
          SHAPES, one_input("S", "N")),
 ]  # fmt: skip
 
-# --- attention --------------------------------------------------------------------------------------
+# --- attention --------------------------------------------------------------------------------
 
 HEADS = [
-    {"B": 2, "H": 4, "G": 2, "Q": 3, "K": 5, "D": 8}, {"B": 1, "H": 2, "G": 1, "Q": 1, "K": 1, "D": 2},
-    {"B": 0, "H": 2, "G": 2, "Q": 2, "K": 2, "D": 4}, {"B": 1, "H": 3, "G": 3, "Q": 0, "K": 4, "D": 4},
-    {"B": 2, "H": 6, "G": 2, "Q": 7, "K": 7, "D": 16}, {"B": 1, "H": 4, "G": 2, "Q": 4, "K": 2, "D": 8},
+    {"B": 2, "H": 4, "G": 2, "Q": 3, "K": 5, "D": 8},
+    {"B": 1, "H": 2, "G": 1, "Q": 1, "K": 1, "D": 2},
+    {"B": 0, "H": 2, "G": 2, "Q": 2, "K": 2, "D": 4},
+    {"B": 1, "H": 3, "G": 3, "Q": 0, "K": 4, "D": 4},
+    {"B": 2, "H": 6, "G": 2, "Q": 7, "K": 7, "D": 16},
+    {"B": 1, "H": 4, "G": 2, "Q": 4, "K": 2, "D": 8},
 ]  # fmt: skip
 GENERICS = "B: Dim, Q: Dim, K: Dim, D: Dim"
 
 
 def heads(rng: Rng, s: Sizes) -> list[Any]:
-    return [floats(rng, s["B"], s["H"], s["Q"], s["D"]), floats(rng, s["B"], s["G"], s["K"], s["D"]),
+    return [floats(rng, s["B"], s["H"], s["Q"], s["D"]),
+            floats(rng, s["B"], s["G"], s["K"], s["D"]),
             floats(rng, s["B"], s["G"], s["K"], s["D"])]  # fmt: skip
 
 
@@ -160,7 +165,8 @@ MASKS = {
                    lambda rng, s: [ints(rng, -1, s["K"] + 1, s["Q"])]),
     "rows": Masked("attention_rows", "let m = mask", ", mask: Tensor[B, Q, K; bool]",
                    lambda rng, s: [rng.random((s["B"], s["Q"], s["K"])) < 0.4], rows=True),
-    "rows_upto": Masked("attention_rows_upto", "let keys = iota<i32>(K) let seen[b, s] = keys[s] <= at[b] "
+    "rows_upto": Masked("attention_rows_upto", "let keys = iota<i32>(K) "
+                        "let seen[b, s] = keys[s] <= at[b] "
                         "let m = broadcast_to(reshape(seen, [B, 1, K]), [B, Q, K])",
                         ", at: Tensor[B; i32]",
                         lambda rng, s: [ints(rng, -1, s["K"] + 1, s["B"])], rows=True),
@@ -189,7 +195,7 @@ def _heads_and(more: Callable[[Rng, Sizes], list[Any]]) -> Callable[[Rng, Sizes]
     return lambda rng, s: [*heads(rng, s), *more(rng, s)]
 
 
-# --- caches -----------------------------------------------------------------------------------------
+# --- caches -----------------------------------------------------------------------------------
 
 CACHES = [{"B": 2, "H": 3, "S": 5, "N": 2, "M": 2, "P": 4, "D": 4},
           {"B": 1, "H": 1, "S": 1, "N": 1, "M": 1, "P": 1, "D": 1},
@@ -220,7 +226,7 @@ def cache_case(
 ) -> Case:
     entry = (f"<{_CACHE}, N: Dim, M: Dim, P: Dim>(cache: Tensor[B, H, S, D; T], {params}) "
              f"-> Tensor[B, H, S, D; T] {{ return {name}(cache, {call}) }}")  # fmt: skip
-    for generic, mark in (("N: Dim", "; N"), ("M: Dim", "[M"), ("P: Dim", ", P,")):
+    for generic, _ in (("N: Dim", "; N"), ("M: Dim", "[M"), ("P: Dim", ", P,")):
         letter = generic[0]
         used = f"[{letter}" in params or f", {letter}," in params or f"[{letter};" in params
         if not used:
@@ -247,7 +253,7 @@ CACHE_CASES = [
                "at: Tensor[P; i32]", "value, rows, at", token_inputs),
 ]  # fmt: skip
 
-# --- losses -----------------------------------------------------------------------------------------
+# --- losses -----------------------------------------------------------------------------------
 
 VOCABULARY = [{"N": 4, "H": 6, "V": 9}, {"N": 1, "H": 1, "V": 1}, {"N": 0, "H": 2, "V": 3},
               {"N": 3, "H": 0, "V": 5}]  # fmt: skip
@@ -284,7 +290,7 @@ LOSSES = [
          SHAPES, one_input("S", "N")),
 ]  # fmt: skip
 
-# --- sequences --------------------------------------------------------------------------------------
+# --- sequences --------------------------------------------------------------------------------
 
 RECURRENT = [
     Case("causal_conv", "use std.nn.recurrent::{causal_conv}",
@@ -313,7 +319,8 @@ RECURRENT += [
          "v: Tensor[B, S, 4, 3; T], d: Tensor[B, S, 4; f32], b: Tensor[B, S, 4; f32], "
          "m: Tensor[B, 4, 4, 3; f32]) -> Tensor[B, S + 4, 4, 3; f32] "
          "{ return gated_delta_rule(q, k, v, d, b, m, 0.5) }",
-         [{"B": 1, "S": 1}, {"B": 2, "S": 70}, {"B": 1, "S": 0}, {"B": 0, "S": 3}, {"B": 1, "S": 64}],
+         [{"B": 1, "S": 1}, {"B": 2, "S": 70}, {"B": 1, "S": 0}, {"B": 0, "S": 3},
+          {"B": 1, "S": 64}],
          lambda rng, s: delta_inputs(rng, s, False)),
     Case("delta_step", "use std.nn.recurrent::{gated_delta_step}",
          "<B: Dim>(q: Tensor[B, 2, 4; T], k: Tensor[B, 2, 4; T], "
@@ -340,7 +347,8 @@ def expert_case(name: str, shared: bool, weighted: bool) -> Case:
                 f"e: Tensor[R, K; i64]{more}) -> {result} "
                 f"{{ return {name}(x, m, e{', w' if weighted else ''}) }}",
                 [{"R": 5, "K": 2, "I": 4, "E": 3, "O": 3}, {"R": 1, "K": 1, "I": 1, "E": 1, "O": 1},
-                 {"R": 0, "K": 2, "I": 2, "E": 2, "O": 2}, {"R": 2, "K": 0, "I": 2, "E": 2, "O": 2}],
+                 {"R": 0, "K": 2, "I": 2, "E": 2, "O": 2},
+                 {"R": 2, "K": 0, "I": 2, "E": 2, "O": 2}],
                 inputs)  # fmt: skip
 
 
@@ -350,7 +358,7 @@ EXPERTS = [
     expert_case("combine_experts", False, True),
 ]
 
-# --- pages and sinks --------------------------------------------------------------------------------
+# --- pages and sinks --------------------------------------------------------------------------
 
 POOL = 24  # places, in pages of 4
 
@@ -377,7 +385,8 @@ PAGED = [
     Case("paged_prefill_attention", "use std.nn.attention::{paged_prefill_attention}",
          f"<N: Dim, R: Dim, P: Dim>(q: Tensor[1, 4, N, 4; T], {POOLS}, rows: Tensor[N; i32], "
          "at: Tensor[N; i32]) -> Tensor[1, 4, N, 4; T] { return "
-         f"paged_prefill_attention<N, 4, 2, {POOL}, R, P, 4, 4, T>(q, k, v, table, rows, at, 0.4) }}",
+         f"paged_prefill_attention<N, 4, 2, {POOL}, R, P, 4, 4, T>"
+         "(q, k, v, table, rows, at, 0.4) }",
          [{"N": 6, "R": 3, "P": 2}, {"N": 1, "R": 1, "P": 1}, {"N": 0, "R": 2, "P": 2},
           {"N": 9, "R": 2, "P": 5}], lambda rng, s: page_inputs(rng, s, True)),
 ]  # fmt: skip

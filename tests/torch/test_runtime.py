@@ -203,8 +203,7 @@ def test_a_second_thread_waits(load: Load) -> None:
     results: list[torch.Tensor] = []
 
     def call() -> None:
-        for _ in range(5):
-            results.append(model(tokens(1, 5)))
+        results.extend(model(tokens(1, 5)) for _ in range(5))
 
     threads = [threading.Thread(target=call) for _ in range(3)]
     for thread in threads:
@@ -219,5 +218,5 @@ def test_unknown_options_name_the_known_ones(load: Load) -> None:
         load(numerics="quick")
     with pytest.raises(ValueError, match="'inductor'"):
         load(compile="gcc")
-    with pytest.raises(ValueError, match="there is no entry `run`.*forward"):
+    with pytest.raises(ValueError, match=r"there is no entry `run`.*forward"):
         load(entry="run", root="Model")

@@ -46,13 +46,11 @@ class Branches:
 
     def arm(self, header: str, region: Region) -> None:
         w = self.w
-        left = dict(w.left)
         with w.braces(header):
             self.write(w, region)
             for names, value in zip(self.variables, region.results, strict=True):
                 for name, text in zip(names, parts_of(w, value), strict=True):
                     w.line(f"{name} = {text};")
-        w.left = left
 
     def finish(self) -> None:
         for value, names in zip(self.op.results, self.variables, strict=True):

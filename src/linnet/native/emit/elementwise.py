@@ -78,7 +78,7 @@ def binary_term(kind: str, dtype: DType, a: Term, b: Term, where: str) -> Term:
         return Term(f"{a.operand} {COMPARE[kind]} {b.operand}", atomic=False)
     if kind in _BITS:
         text = f"{a.operand} {_BITS[kind]} {b.operand}"
-        if dtype.bits < 32:
+        if dtype.is_integer and dtype.bits < 32:
             return Term(f"static_cast<{held(dtype)}>({text})")
         return Term(text, atomic=False)
     if not dtype.is_float:

@@ -229,7 +229,7 @@ def emit_concat(w: Writer, op: Op) -> None:
     for part, operand in zip(parts, op.operands, strict=True):
         shape = dims_of(operand)
         nest = Nest(w, shape)
-        term = nest.element(part, nest.index)
+        term = nest.element(part, nest.index, last=True)
         index = list(nest.index)
         index[axis] = _moved(nest, index[axis], _Cut(before, Dim.of(1)))
         place = nest.flat(dims, index)

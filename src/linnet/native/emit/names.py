@@ -19,10 +19,13 @@ _KEYWORDS = frozenset(
     "switch template this thread_local throw true try typedef typeid typename union unsigned using "
     "virtual void volatile wchar_t while xor xor_eq typeof restrict main linux unix i386 "
     "context block arena pointers inputs outputs sizes params states message capacity model "
+    "size_t ptrdiff_t int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t std linnet "
+    "held Held linnet_open linnet_close linnet_bind linnet_run operator each fill "
     "errno assert stdin stdout stderr signbit isnan isinf isfinite isnormal fpclassify".split()
 )
 _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
-_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_CALLED = re.compile(r"\b([A-Za-z_][A-Za-z0-9_]*)\s*[(<]", re.ASCII)
+_NAMED = re.compile(r"\b(?:struct|class|using|#define)\s+([A-Za-z_][A-Za-z0-9_]*)", re.ASCII)
 
 
 @cache
@@ -30,7 +33,7 @@ def reserved() -> frozenset[str]:
     """Every word that generated code's own part may use: keywords and the support header's."""
     text = files("linnet.native").joinpath("support/linnet/support.h").read_text("utf-8")
     code = "\n".join(line.partition("//")[0] for line in text.splitlines())
-    return _KEYWORDS | frozenset(_WORD.findall(code))
+    return _KEYWORDS | frozenset((*_CALLED.findall(code), *_NAMED.findall(code)))
 
 
 def safe(name: str) -> str:
@@ -53,19 +56,19 @@ class Names:
         self._taken = set(outer)
         self._next: dict[str, int] = {}
 
-    def fresh(self, wanted: str) -> str:
-        """`wanted`, or it with a number when it is taken or cannot be used."""
-        base = safe(wanted)
-        if base not in self._taken and base not in reserved():
-            self._taken.add(base)
-            return base
+    def fresh(self, wanted: str, beside: Names | None = None) -> str:
+        """`wanted`, or it with a number when it is taken or cannot be used. The name is taken in
+        `beside`, a scope inside this one, too."""
+        others = beside._taken if beside is not None else set()
+        name = base = safe(wanted)
         stem = base.rstrip("_")
-        number = self._next.get(stem, 2)
-        while f"{stem}_{number}" in self._taken or f"{stem}_{number}" in reserved():
-            number += 1
-        self._next[stem] = number + 1
-        self._taken.add(f"{stem}_{number}")
-        return f"{stem}_{number}"
+        while name in self._taken or name in reserved() or name in others:
+            number = self._next.get(stem, 2)
+            self._next[stem] = number + 1
+            name = f"{stem}_{number}"
+        self._taken.add(name)
+        others.add(name)
+        return name
 
     def inner(self) -> Names:
         """A scope inside this one; what it hands out stays free outside."""

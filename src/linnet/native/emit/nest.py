@@ -69,9 +69,13 @@ class Nest:
 
     def local(self, kind: str, text: str, level: int, hint: str) -> Term:
         """A constant, worked out once for each turn of the first `level` loops."""
-        name = self.names.fresh(hint)
+        name = self.fresh(hint, level)
         self.before[level].append(f"const {kind} {name} = {text};")
         return Term(name, level)
+
+    def fresh(self, hint: str, level: int) -> str:
+        """A variable inside the first `level` loops; before them it is the function's."""
+        return self.names.fresh(hint) if level else self.w.names.fresh(hint, self.names)
 
     def failing(self, kind: str, text: str, level: int, hint: str) -> Term:
         """A constant whose expression may fail."""
@@ -81,8 +85,9 @@ class Nest:
 
     # --- elements -------------------------------------------------------------------------------
 
-    def element(self, entry: Tensor, index: Sequence[Term]) -> Term:
-        """The element of a tensor at `index`, in register form."""
+    def element(self, entry: Tensor, index: Sequence[Term], last: bool = False) -> Term:
+        """The element of a tensor at `index`, in register form. The `last` one asked for needs no
+        variable."""
         if isinstance(entry, Scalar):
             return entry.term
         if isinstance(entry, Buffer):
@@ -90,7 +95,9 @@ class Nest:
         key = (id(entry), *(term.text for term in index))
         found = self.memo.get(key)
         if found is None:
-            found = self._settled(entry, entry.make(self, tuple(index)))
+            found = entry.make(self, tuple(index))
+            if not last or found.level < self.depth or len(found.text) > 2 * _INLINE:
+                found = self._settled(entry, found)
             self.memo[key] = found
             self.kept.append(entry)  # its id stays its own
         return found
@@ -98,6 +105,8 @@ class Nest:
     def _settled(self, entry: Lazy, term: Term) -> Term:
         """A variable where the expression has a name, is long, or can be moved outwards."""
         if entry.cost == 0 and len(term.text) <= 2 * _INLINE:
+            return term
+        if term.text.replace("_", "").isalnum():
             return term
         moves = term.level < self.depth
         if not moves and not entry.name and len(term.text) <= _INLINE:

@@ -52,12 +52,12 @@ def emit_reduce(w: Writer, op: Op) -> None:
         _not_empty(w, [shape[axis] for axis in axes], name)
     kept = [axis for axis in range(len(shape)) if axis not in axes]
     w.origin()
+    out = w.result(op.result) if dims else None
     nest = Nest(w, [*(shape[a] for a in kept), *(shape[a] for a in axes)])
     index = [nest.index[[*kept, *axes].index(axis)] for axis in range(len(shape))]
     kind = _STEP[name]
-    out = w.result(op.result) if dims else None
     level = nest.axis_level[len(kept)]
-    total = nest.names.fresh(op.result.name or {"any": "found", "all": "every"}.get(name, name))
+    total = nest.fresh({"any": "found", "all": "every", "sum": "total"}.get(name, name), level)
     nest.before[level].append(f"{held(dtype)} {total} = {_start(name, dtype)};")
     term = nest.element(x, index)
     nest.inner(_accumulated(kind, dtype, total, term))
@@ -82,7 +82,6 @@ def _finish(
         w.define(op.result, out)
         return
     nest.write()
-    w.names = nest.names  # the total stays in scope
     w.define(op.result, Scalar(result, dtype))
 
 
@@ -105,7 +104,7 @@ def emit_cumsum(w: Writer, op: Op) -> None:
     nest = Nest(w, [dims[a] for a in order])
     index = [nest.index[order.index(a)] for a in range(len(dims))]
     level = nest.axis_level[-1]
-    total = nest.names.fresh("running")
+    total = nest.fresh("running", level)
     nest.before[level].append(f"{held(dtype)} {total} = {_start('sum', dtype)};")
     nest.inner(_accumulated("add", dtype, total, nest.element(x, index)))
     result = rounded(dtype, total).text
@@ -164,7 +163,7 @@ def _by_elements(
     out = w.result(op.result) if dims else None
     nest = Nest(w, [extents[label] for label in order])
     level = nest.axis_level[len(output)] if summed else nest.depth
-    total = nest.names.fresh(op.result.name or "sum")
+    total = nest.fresh("total", level)
     nest.before[level].append(f"{held(dtype)} {total} = {_start('sum', dtype)};")
     term = _product(nest, op, parts, inputs, order)
     nest.inner(_accumulated("add", dtype, total, term))

@@ -188,7 +188,6 @@ class Writer:
         term = nest.element(entry, ())
         self.origin()
         nest.write()
-        self.names = nest.names
         made = Scalar(term.text, entry.dtype, atomic=term.atomic)
         if term.text.replace("_", "").isalnum():
             return made
@@ -225,7 +224,7 @@ class Writer:
         """Writes every element of `entry`, from element `start` of `out` on."""
         dims = entry.dims if not isinstance(entry, Scalar) else ()
         nest = Nest(self, dims)
-        term = nest.element(entry, nest.index)
+        term = nest.element(entry, nest.index, last=True)
         place = nest.flat(dims, nest.index)
         text = place.text if start is None else f"{start.operand} + {place.operand}"
         nest.inner(f"{out.text}[{text}] = {to_store(out.dtype, term.text)};")

@@ -6,9 +6,8 @@ therefore added as -1e30, which leaves such a row with equal scores, and never a
 
 from __future__ import annotations
 
-import torch.nn.functional as F
-
 import torch
+import torch.nn.functional as F  # noqa: N812
 
 
 def attend(

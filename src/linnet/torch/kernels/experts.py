@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import torch.nn.functional as F
-
 import torch
+import torch.nn.functional as F  # noqa: N812
 
 
 def by_expert(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import torch.nn.functional as F
-
 import torch
+import torch.nn.functional as F  # noqa: N812
 
 
 def causal_conv(x: torch.Tensor, history: torch.Tensor, taps: torch.Tensor) -> torch.Tensor:

@@ -139,7 +139,7 @@ class Reader:
             tensor = self._tensor(type_, value, what)
             if _wide(type_) is DType.U64:
                 return int(tensor.item()) % 2**64
-            return tensor.item()  # type: ignore[no-any-return]
+            return tensor.item()
         dtype = self._dtype(type_, None, what)
         return self._number(dtype, value, what)
 

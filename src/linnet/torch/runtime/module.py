@@ -313,13 +313,13 @@ class Model(Container):
     def device(self) -> torch.device:
         for held in (self._states.values(), self.parameters(), self.buffers()):
             for tensor in held:
-                return tensor.device  # type: ignore[no-any-return]
+                return tensor.device
         return torch.device(self._linnet.settings.device)
 
     @property
     def binding(self) -> Binding:
         """The bound program."""
-        return self._linnet.binding  # type: ignore[no-any-return]
+        return self._linnet.binding
 
     def entries(self) -> list[str]:
         """The entries' names."""
@@ -341,7 +341,7 @@ class Model(Container):
         known = signature.given_generics(generics)
         sizes = {g.name: known[g.var] for g in signature.generics if g.var in known}
         code = self._linnet.code(name, self.device.type, sizes or None)
-        return code.generated.text  # type: ignore[no-any-return]
+        return code.generated.text
 
     # --- PyTorch's own ways to change a module ----------------------------------------------------
 

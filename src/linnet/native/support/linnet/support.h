@@ -337,6 +337,11 @@ LINNET_INLINE float fast_exp(float x) {
 
 // --- memory --------------------------------------------------------------------------------------
 
+template <class T>
+LINNET_INLINE void copy(T* to, const T* from, int64_t count) {
+  if (count > 0 && to != from) std::memmove(to, from, static_cast<size_t>(count) * sizeof(T));
+}
+
 // Temporaries of one call, one after another; a scope gives back what was taken in it.
 class Arena {
  public:

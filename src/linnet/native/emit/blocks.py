@@ -1,0 +1,107 @@
+"""Blocks as structs of pointers, equal ones shared, and the order in which they are filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from linnet.native.emit.dtypes import dtype_of, stored
+from linnet.native.emit.names import Names, safe
+from linnet.passes import Instance, ParamInfo
+
+Key = tuple[object, ...]
+
+
+def member_name(name: str) -> str:
+    """A member's name in its struct; different for different names."""
+    base = safe(name)
+    return f"{base}_" if base != name or name.endswith("_") else f"{name}"
+
+
+class Structs:
+    """The struct of each kind of block: kinds that hold the same members share one."""
+
+    def __init__(self, names: Names) -> None:
+        self.names = names
+        self.by_instance: dict[int, str] = {}
+        self.by_key: dict[Key, str] = {}
+        self.keys: dict[int, Key] = {}
+        self.lines: list[str] = []
+        self.kept: list[Instance] = []
+        self._members: dict[str, str] = {}
+        self._used: set[str] = set()
+
+    def member(self, name: str | int) -> str:
+        """The C++ name of a member or child block called `name`."""
+        text = str(name)
+        if text not in self._members:
+            base = member_name(text)
+            while base in self._used or base in _RESERVED:
+                base += "_"
+            self._used.add(base)
+            self._members[text] = base
+        return self._members[text]
+
+    def name(self, instance: Instance) -> str:
+        """The struct's name; written on first use, after those it holds."""
+        if id(instance) not in self.by_instance:
+            key = self._key(instance)
+            if key not in self.by_key:
+                self.by_key[key] = self._write(instance)
+            self.by_instance[id(instance)] = self.by_key[key]
+            self.kept.append(instance)
+        return self.by_instance[id(instance)]
+
+    def _key(self, instance: Instance) -> Key:
+        found = self.keys.get(id(instance))
+        if found is None:
+            members = tuple(
+                (n, isinstance(m, ParamInfo), dtype_of(m.type)) for n, m in instance.members.items()
+            )
+            children = tuple(
+                (n, len(c), self._key(c[0]) if c else ())
+                if isinstance(c, tuple) else (n, None, self._key(c))
+                for n, c in instance.children.items()
+            )  # fmt: skip
+            found = self.keys[id(instance)] = (instance.block, members, children)
+            self.kept.append(instance)
+        return found
+
+    def _write(self, instance: Instance) -> str:
+        fields: list[str] = []
+        fill: list[str] = []
+        for name, info in instance.members.items():
+            place, kind = self.member(name), stored(dtype_of(info.type))
+            if isinstance(info, ParamInfo):
+                fields.append(f"  const {kind}* {place} = nullptr;")
+                fill.append(f"    pointers.next({place});")
+            else:
+                fields.append(f"  {kind}* {place} = nullptr;")
+                fill.append(f"    pointers.next_state({place});")
+        for name, child in instance.children.items():
+            place = self.member(name)
+            if not isinstance(child, tuple):
+                fields.append(f"  {self.name(child)} {place};")
+                fill.append(f"    {place}.fill(pointers);")
+            elif child:
+                fields.append(f"  std::array<{self.name(child[0])}, {len(child)}> {place};")
+                fill.append(f"    for (auto& each : {place}) each.fill(pointers);")
+        struct = self.names.fresh(instance.block.rpartition("::")[2])
+        self.lines += ["", f"struct {struct} {{", *fields, "", "  void fill(Pointers& pointers) {",
+                       *fill, *([] if fill else ["    (void)pointers;"]), "  }", "};"]  # fmt: skip
+        return struct
+
+
+_RESERVED = frozenset(("fill", "pointers", "each"))
+
+
+def paths(instance: Instance, states: bool, prefix: str = "") -> Iterator[str]:
+    """The paths of parameters, or of states, in the order in which `fill` takes them."""
+    for name, info in instance.members.items():
+        if isinstance(info, ParamInfo) is not states:
+            yield prefix + name
+    for name, child in instance.children.items():
+        if not isinstance(child, tuple):
+            yield from paths(child, states, f"{prefix}{name}.")
+            continue
+        for k, element in enumerate(child):
+            yield from paths(element, states, f"{prefix}{name}.{k}.")
