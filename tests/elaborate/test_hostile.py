@@ -30,6 +30,18 @@ POWER = " * ".join(["(A + B)"] * 90)
 CHAIN = ", ".join(f"N{i} <= N{i + 1}" for i in range(99))
 MANY = ", ".join(f"N{i}: Dim" for i in range(100))
 ALL = ", ".join(f"N{i}" for i in range(100))
+CALLER = f"fn g<{MANY}>(x: f32) -> f32 where {CHAIN} {{ return f<{ALL}>(x) }}\n"
+ARRAY = """module a
+block B0 { param w: Tensor[2; f32] }
+block B {
+    sub ls: [B0; 1000000000000]
+    entry forward(x: f32) -> f32 {
+        var y = x
+        static for l in ls { y = y + l.w[0] }
+        return y
+    }
+}
+"""
 RESULT = ") -> f32 { return 1.0 }\n"
 
 # name: (source, a code that must be reported or None for a clean check)
@@ -94,8 +106,8 @@ SOURCES: dict[str, tuple[str, str | None]] = {
         None,
     ),
     "many clauses": (
-        f"module a\nfn f<{MANY}>(x: f32) -> f32 where {CHAIN} {{ return x }}\n"
-        + f"fn g<{MANY}>(x: f32) -> f32 where {CHAIN} {{ return f<{ALL}>(x) }}\n", None,
+        (f"module a\nfn f<{MANY}>(x: f32) -> f32 where {CHAIN} {{ return x }}\n"
+         f"fn g<{MANY}>(x: f32) -> f32 where {CHAIN} {{ return f<{ALL}>(x) }}\n"), None,
     ),
     "blocks in a ring": (
         "module a\nblock A { sub a: A }\nblock B { sub c: [C; 2] }\nblock C { sub b: B }", "E2119",
@@ -108,11 +120,7 @@ SOURCES: dict[str, tuple[str, str | None]] = {
         "module a\nblock B0 { param w: Tensor[2; f32] }\n"
         + lines(3_000, "block B{i} {{ sub x: B{p} }}"), None,
     ),
-    "a huge array": (
-        "module a\nblock B0 { param w: Tensor[2; f32] }\nblock B { sub ls: [B0; 1000000000000]\n"
-        + "entry forward(x: f32) -> f32 { var y = x\n static for l in ls { y = y + l.w[0] }\n"
-        + "return y } }", None,
-    ),
+    "a huge array": (ARRAY, None),
     "a huge rank": (f"module a\nfn f(x: Tensor[{', '.join(['1'] * 5_000)}; f32]{RESULT}", "E2101"),
     "a huge number": (f"module a\nfn f(x: Tensor[{'9' * 5_000}; f32]{RESULT}", "E1005"),
 }  # fmt: skip

@@ -333,7 +333,7 @@ def through(functions: dict[str, Function]) -> Module:
 
 @pytest.mark.parametrize("block", range(4))
 def test_random_programs_keep_their_meaning(block: int) -> None:
-    _check(range(block * 10, block * 10 + 10))
+    _check(range(block * 6, block * 6 + 6))
 
 
 @pytest.mark.slow
@@ -358,18 +358,18 @@ def _check(seeds: range) -> None:
 def test_programs_are_worth_testing() -> None:
     """Most run, and motion, preparing and inlining all happen."""
     runs = once = prepared = 0
-    for seed in range(20):
+    for seed in range(10):
         functions = random_program(seed)
         runs += outcome(functions, "m::Top.e", seed) is not None
         module = through(functions)
         once += any(name.endswith("_once") for name in module.functions)
         prepared += bool(module.prepared)
-    assert runs > 8 and once > 5 and prepared > 5, (runs, once, prepared)
+    assert runs > 4 and once > 2 and prepared > 2, (runs, once, prepared)
 
 
 def test_passes_are_stable() -> None:
     """Simplify, share and drop find nothing new in what they gave."""
-    for seed in range(8):
+    for seed in range(4):
         module = through(random_program(seed))
         again = drop(share(simplify(module)))
         before = [op.kind for f in module.functions.values() for op in walk(f)]
