@@ -134,6 +134,7 @@ def prompt_lengths() -> None:
 
 
 def inductor_times() -> None:
+    import torch._inductor.config
     from torch._dynamo.utils import counters
 
     import linnet.torch
@@ -141,6 +142,9 @@ def inductor_times() -> None:
 
     times = []
     token = torch.zeros((1, 1), dtype=torch.int32)
+    # Nothing compiled before may help, and starting the compiler is not part of either figure.
+    torch._inductor.config.force_disable_caches = True
+    torch.compile(torch.sin)(torch.zeros(3))
     for layers in (2, 36):
         torch._dynamo.reset()
         loaded = linnet.torch.load(

@@ -18,8 +18,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import torch
 import torch.nn.functional as F
+
+import torch
 
 CARD = Path(__file__).parent.parent / "models" / "qwen3.6-35b-a3b"
 EXPERTS, TOP_K = 256, 8

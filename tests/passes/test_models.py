@@ -80,7 +80,7 @@ def test_one_table_row_and_mask_a_call(decoder: Program) -> None:
     low = lower(binding, ["decode"], present=present(decoder, FULL))
     by_kind = {name: {op.kind for op in walk(f)} for name, f in low.functions.items()}
     once = next(name for name in by_kind if name.endswith("_once") and "le" in by_kind[name])
-    layers = [n for n in by_kind if "ayer" in n or "ttention" in n and not n.endswith("_once")]
+    layers = [n for n in by_kind if "ayer" in n or ("ttention" in n and not n.endswith("_once"))]
     assert layers and once not in layers
     for name in layers:
         assert not by_kind[name] & {"le", "eq", "cos", "sin", "exp"} or "softmax" in name, name

@@ -462,7 +462,7 @@ def test_native_agrees_with_its_body(case: Case, dtype: str, tmp_path: Path) -> 
 DIFFERENTIABLE = [c for c in CASES if c.kernel != "argmax" and not c.kernel.startswith("write_")]
 
 
-@pytest.mark.parametrize("numerics", ["equivalent", "fast"])
+@pytest.mark.parametrize("numerics", [pytest.param("equivalent", marks=pytest.mark.slow), "fast"])
 @pytest.mark.parametrize("case", DIFFERENTIABLE, ids=lambda c: c.name or c.kernel)
 def test_gradients_agree_with_the_body(case: Case, numerics: str, tmp_path: Path) -> None:
     program = checked(tmp_path, text_of(case, "f32"))

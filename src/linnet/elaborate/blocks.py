@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from linnet.dims import Facts, Relation
 from linnet.elaborate.advice import describe_facts, where_help
+from linnet.elaborate.binding import bind
 from linnet.elaborate.entities import BlockEntity, FunctionEntity
+from linnet.elaborate.generic_args import block_type
 from linnet.elaborate.generics import declare_generics, where_relations
-from linnet.elaborate.resolve import Resolver, bind
+from linnet.elaborate.resolve import Resolver
 from linnet.elaborate.world import BlockInfo, Obligation, WhereRelation, World
 from linnet.ir import Block, Generic, Member, Sub
 from linnet.syntax import tree
@@ -121,7 +123,7 @@ def _sub(resolver: Resolver, decl: tree.Member, facts: Facts) -> Sub | None:
         if count is None:
             return None
         node = node.item
-    resolved = resolver.block_type(node)
+    resolved = block_type(resolver, node)
     if resolved is None:
         return None
     entity, args = resolved

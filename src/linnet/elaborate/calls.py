@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-
 from linnet.diagnostics import Span
-from linnet.dims import Dim, DimError, Relation, Symbol
+from linnet.dims import Dim, Relation, Symbol
 from linnet.elaborate.advice import describe_facts, where_help
 from linnet.elaborate.arguments import match_arguments
+from linnet.elaborate.binding import struct_type
 from linnet.elaborate.blocks import block_generics
+from linnet.elaborate.call_args import (
+    argument_values,
+    check_arguments,
+    infer_generics,
+)
 from linnet.elaborate.context import BROKEN, Context, value_type
 from linnet.elaborate.entities import (
     SELF,
     BlockEntity,
     BrokenEntity,
-    ConstEntity,
     Entity,
     FunctionEntity,
     PreludeEntity,
@@ -23,32 +25,25 @@ from linnet.elaborate.entities import (
     declared_span,
     kind_of,
 )
+from linnet.elaborate.generic_args import generic_args
 from linnet.elaborate.generics import struct_info
-from linnet.elaborate.infer import Inference, mentions
+from linnet.elaborate.infer import Inference
 from linnet.elaborate.mentions import index_free
-from linnet.elaborate.names import child, evaluate_entity, find_entity
+from linnet.elaborate.names import child, find_entity
 from linnet.elaborate.operands import (
-    FloatOperand,
-    IntOperand,
-    NoneOperand,
     Operand,
-    SomeOperand,
     SubOperand,
     ValueOperand,
 )
 from linnet.elaborate.prelude import ELEMENTWISE, call_prelude
 from linnet.elaborate.reporter import did_you_mean
-from linnet.elaborate.resolve import Resolver, struct_type
 from linnet.elaborate.signatures import signature
 from linnet.elaborate.world import Signature, SigParam, is_public
 from linnet.ir import Generic, Ref, Value
 from linnet.syntax import tree
 from linnet.types import (
-    F64,
-    I64,
     ErrorType,
     GenericArg,
-    OptionalType,
     PackVar,
     StructType,
     TensorType,
@@ -188,15 +183,6 @@ def _method(ctx: Context, node: tree.Call, callee: tree.Field) -> Operand:
     return _skip_arguments(ctx, node)
 
 
-@dataclass(frozen=True, slots=True)
-class _Given:
-    """An argument that has been checked, and the parameter it is for."""
-
-    param: SigParam
-    operand: Operand
-    span: Span
-
-
 def _function(
     ctx: Context,
     node: tree.Call,
@@ -217,10 +203,10 @@ def _function(
         inference.bound[generic.var] = arg
     if node.generics is not None and not _explicit(ctx, node, name, sig, inference):
         return BROKEN
-    given = _arguments(ctx, sig.params, found, inference)
-    if given is None or not _infer(ctx, node, name, given, inference):
+    given = check_arguments(ctx, sig.params, found, inference)
+    if given is None or not infer_generics(ctx, node, name, given, inference):
         return BROKEN
-    operands = _values(ctx, sig, given, inference)
+    operands = argument_values(ctx, sig, given, inference)
     if operands is None or not _prove_where(ctx, node, name, sig, inference):
         return BROKEN
     subst = inference.subst()
@@ -239,123 +225,13 @@ def _explicit(
     ctx: Context, node: tree.Call, name: str, sig: Signature, inference: Inference
 ) -> bool:
     resolver = ctx.resolver()
-    args = resolver.generic_args(name, sig.own_generics, node.generics, node.span)
+    args = generic_args(resolver, name, sig.own_generics, node.generics, node.span)
     ctx.discharge(resolver.obligations)
     if args is None:
         return False
     for generic, arg in zip(sig.own_generics, args, strict=True):
         inference.bound[generic.var] = arg
     return True
-
-
-def _arguments(
-    ctx: Context,
-    params: tuple[SigParam, ...],
-    found: Mapping[str, tree.Argument],
-    inference: Inference,
-) -> list[_Given] | None:
-    """Checks arguments in the order written, learning generics from those that have a type;
-    gives them in the order of the parameters."""
-    given: list[_Given] = []
-    broken = False
-    by_name = {param.name: param for param in params}
-    for key, argument in found.items():
-        param = by_name[key]
-        formal = inference.subst().type(param.type)
-        open_ = mentions(formal, inference)
-        operand = ctx.expr(argument.value, None if open_ else formal)
-        if isinstance(operand, ValueOperand):
-            inference.unify(param.type, operand.value.type)
-        elif not isinstance(operand, IntOperand | FloatOperand | NoneOperand | SomeOperand):
-            broken = broken or ctx.coerce(operand, None, argument.span) is None
-        given.append(_Given(param, operand, argument.value.span))
-    given.sort(key=lambda item: params.index(item.param))
-    return None if broken else given
-
-
-def _infer(
-    ctx: Context, node: tree.Call, name: str, given: list[_Given], inference: Inference
-) -> bool:
-    """Settles every generic; reports E2110 and E2112."""
-    inference.solve()
-    for item in given:
-        # A literal decides only what nothing else has.
-        operand, formal = item.operand, item.param.type
-        if isinstance(operand, SomeOperand):
-            operand = operand.inner
-            formal = formal.inner if isinstance(formal, OptionalType) else formal
-        if isinstance(operand, IntOperand | FloatOperand):
-            inference.unify(formal, I64 if isinstance(operand, IntOperand) else F64)
-    inference.solve()
-    inference.add_defaults()
-    unknown = inference.unknown()
-    if unknown:
-        listed = ", ".join(f"`{generic.name}`" for generic in unknown)
-        ctx.report(
-            "E2110",
-            f"{listed} of `{name}` cannot be inferred from the arguments",
-            node.span,
-            help=f"write the generic arguments out: `{name}<...>(...)`",
-        )
-        return False
-    misfit = inference.misfit()
-    if misfit is not None:
-        arg = inference.bound[misfit.var]
-        ctx.report(
-            "E2112",
-            f"`{arg}` is not of kind {misfit.kind}, as `{misfit.name}` of `{name}` asks",
-            node.span,
-        )
-        return False
-    return True
-
-
-def _values(
-    ctx: Context, sig: Signature, given: list[_Given], inference: Inference
-) -> tuple[Value, ...] | None:
-    """Arguments as values of the parameters' types, defaults filled in."""
-    by_name = {item.param.name: item for item in given}
-    values: list[Value] = []
-    broken = False
-    subst = inference.subst()
-    for param in sig.params:
-        try:
-            formal = subst.type(param.type)
-        except DimError as error:
-            ctx.world.too_large(error, param.span)
-            return None
-        item = by_name.get(param.name)
-        if item is None:
-            assert param.default is not None
-            operand = default_operand(ctx, sig, param, inference)
-            value = ctx.coerce(operand, formal, param.default.span)
-        else:
-            value = ctx.coerce(item.operand, formal, item.span)
-        broken = broken or value is None
-        if value is not None:
-            values.append(value)
-    return None if broken else tuple(values)
-
-
-def default_operand(ctx: Context, sig: Signature, param: SigParam, inference: Inference) -> Operand:
-    """A parameter's default: a compile-time number, a bool or `none`."""
-    node = param.default
-    assert node is not None
-    if isinstance(node, tree.NoneExpr):
-        return NoneOperand()
-    if isinstance(node, tree.BoolLit):
-        return ctx.expr(node)
-    resolver = Resolver(ctx.world, sig.entity.module, sig.scope, [])
-    if isinstance(node, tree.NameExpr):
-        entity = sig.scope.lookup(node.name.text)
-        if isinstance(entity, ConstEntity):
-            return evaluate_entity(ctx, entity, node.span)
-    number = resolver.number(node)
-    if number is None:
-        return BROKEN
-    if isinstance(number, IntOperand):
-        return IntOperand(inference.subst().dim(number.dim))
-    return number
 
 
 def _prove_where(
@@ -403,13 +279,13 @@ def _construct(ctx: Context, node: tree.Call, entity: StructEntity) -> Operand:
     inference = Inference(info.generics, ctx.facts)
     if node.generics is not None:
         resolver = ctx.resolver()
-        args = resolver.generic_args(name, info.generics, node.generics, node.span)
+        args = generic_args(resolver, name, info.generics, node.generics, node.span)
         ctx.discharge(resolver.obligations)
         if args is None:
             return BROKEN
         inference.bound.update(zip((g.var for g in info.generics), args, strict=True))
-    given = _arguments(ctx, params, found, inference)
-    if given is None or not _infer(ctx, node, name, given, inference):
+    given = check_arguments(ctx, params, found, inference)
+    if given is None or not infer_generics(ctx, node, name, given, inference):
         return BROKEN
     bound = tuple(inference.bound[generic.var] for generic in info.generics)
     type_: StructType = struct_type(entity, info.generics, info.fields, bound)

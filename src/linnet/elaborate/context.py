@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -46,6 +46,8 @@ from linnet.types import (
     scalar,
 )
 
+# What checks one statement (`statements.run`).
+Run = Callable[["Context", tree.Statement], None]
 Evaluate = Callable[["Context", tree.Expr, Type | None], Operand]
 
 
@@ -59,18 +61,18 @@ class OpenRegion:
 class Context:
     """One function body being checked and lowered.
 
-    `evaluate` is `expressions.evaluate`, handed in because expressions and the modules they are
-    made of need each other.
+    `evaluate` is `expressions.evaluate` and `run` is `statements.run`, handed in because these and
+    the modules they are made of need each other.
     """
 
-    def __init__(self, world: World, signature: Signature, evaluate: Evaluate) -> None:
+    def __init__(self, world: World, signature: Signature, evaluate: Evaluate, run: Run) -> None:
         self.world, self.signature = world, signature
         self.module = signature.entity.module
         self.facts: Facts = signature.facts
         self.scope = Scope(signature.scope)
         self.report = world.reporter.report
         self.region = OpenRegion()
-        self._evaluate = evaluate
+        self._evaluate, self._run = evaluate, run
         # Whether something in the body has an error, reported here or where it comes from.
         self.broken = False
         # Locals that were never read, for the lint.
@@ -157,6 +159,11 @@ class Context:
 
     def expr(self, node: tree.Expr, expected: Type | None = None) -> Operand:
         return self._evaluate(self, node, expected)
+
+    def run(self, body: Sequence[tree.Statement]) -> None:
+        """Checks statements that may not return."""
+        for statement in body:
+            self._run(self, statement)
 
     def value(self, node: tree.Expr, expected: Type | None = None) -> Value | None:
         """The expression as a value of the expected type (or its own); None after reporting."""

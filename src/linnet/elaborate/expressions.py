@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from linnet.dims import Dim, DimError
-from linnet.elaborate import calls, control, names, notation, slicing
+from linnet.elaborate import access, calls, control, names, notation, slicing
 from linnet.elaborate.calls import scalar_only
 from linnet.elaborate.context import BROKEN, Context
 from linnet.elaborate.elementwise import allows, binary, common_dtype, elementwise
@@ -54,7 +54,7 @@ def _evaluate(ctx: Context, node: tree.Expr, expected: Type | None) -> Operand:
         case tree.Call():
             return calls.call(ctx, node, expected)
         case tree.Subscript():
-            return notation.access(ctx, node) if ctx.notation else slicing.subscript(ctx, node)
+            return access.access(ctx, node) if ctx.notation else slicing.subscript(ctx, node)
         case tree.Field():
             return _index_free(ctx, node, expected)
         case tree.Unary():

@@ -31,7 +31,7 @@ def check_function(world: World, entity: FunctionEntity) -> Checked:
     """Checks and lowers one function; a function with an error comes out `broken`."""
     sig = signature(world, entity)
     errors = world.reporter.errors
-    ctx = Context(world, sig, evaluate)
+    ctx = Context(world, sig, evaluate, run)
     params = tuple(Value(p.type, p.name, p.span) for p in sig.params)
     _bind_params(ctx, entity, params)
     body = _body(ctx, entity.decl.body, sig.result, params)
@@ -138,7 +138,7 @@ def _grad(world: World, ctx: Context, sig: Signature, op_params: Sequence[Value]
         ctx.report("E2101", "this op has no float tensor to give a gradient of", clause.span)
         return None
     result: Type = wanted[0] if len(wanted) == 1 else TupleType(tuple(wanted))
-    inner = Context(world, sig, evaluate)
+    inner = Context(world, sig, evaluate, run)
     params = [Value(value.type, value.name, value.span) for value in op_params]
     _bind_params(inner, sig.entity, params)
     for name in (clause.result, clause.gradient):

@@ -13,6 +13,7 @@ from linnet.elaborate.entities import (
     Scope,
     StructEntity,
 )
+from linnet.elaborate.generic_args import generic_arg
 from linnet.elaborate.naming import declare
 from linnet.elaborate.resolve import Resolver
 from linnet.elaborate.world import AliasInfo, StructInfo, WhereRelation
@@ -75,7 +76,7 @@ def _generic(resolver: Resolver, decl: tree.Generic) -> tuple[Generic, Entity] |
         return None
     default: GenericArg | None = None
     if decl.default is not None:
-        default = resolver.generic_arg(Generic(name, kind, var), decl.default)
+        default = generic_arg(resolver, Generic(name, kind, var), decl.default)
     return Generic(name, kind, var, default), entity
 
 

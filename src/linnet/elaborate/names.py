@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from linnet.diagnostics import Span
 from linnet.dims import Dim
+from linnet.elaborate.binding import bind
 from linnet.elaborate.blocks import block_info
 from linnet.elaborate.context import BROKEN, Context
 from linnet.elaborate.entities import (
@@ -32,7 +33,7 @@ from linnet.elaborate.operands import (
     ValueOperand,
 )
 from linnet.elaborate.reporter import did_you_mean
-from linnet.elaborate.resolve import Resolver, bind
+from linnet.elaborate.resolve import Resolver
 from linnet.ir import Member, Ref, Sub
 from linnet.syntax import tree
 from linnet.types import BOOL, GenericArg, OptionalType, StructType, Type

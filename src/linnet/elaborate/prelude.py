@@ -17,6 +17,7 @@ from linnet.elaborate.elementwise import (
     stretch,
     tensor_of,
 )
+from linnet.elaborate.generic_args import generic_args
 from linnet.elaborate.naming import FLOAT_FUNCTIONS
 from linnet.elaborate.operands import (
     FloatOperand,
@@ -76,7 +77,7 @@ def _no_generics(ctx: Context, name: str, call: tree.Call) -> None:
 
 def _generic(ctx: Context, name: str, generic: Generic, call: tree.Call) -> AnyDType | None:
     resolver = ctx.resolver()
-    args = resolver.generic_args(name, (generic,), call.generics, call.span)
+    args = generic_args(resolver, name, (generic,), call.generics, call.span)
     ctx.discharge(resolver.obligations)
     if args is None:
         return None

@@ -11,9 +11,9 @@ from typing import assert_never
 
 from linnet.diagnostics import Span
 from linnet.dims import Dim, DimError, Relation
+from linnet.elaborate.binding import bind, struct_type
 from linnet.elaborate.entities import (
     AliasEntity,
-    BlockEntity,
     BrokenEntity,
     ConstEntity,
     DimEntity,
@@ -25,27 +25,23 @@ from linnet.elaborate.entities import (
     Scope,
     StructEntity,
 )
+from linnet.elaborate.generic_args import generic_args
 from linnet.elaborate.literals import as_float, fits, float_arithmetic, int_arithmetic
 from linnet.elaborate.operands import FloatOperand, IntOperand, Number
 from linnet.elaborate.world import Obligation, World
-from linnet.ir import Generic
 from linnet.syntax import tree
 from linnet.types import (
     DTYPES,
     ERROR,
-    KIND_DTYPES,
     AnyDType,
     ErrorType,
-    GenericArg,
     OptionalType,
     Shape,
     ShapeItem,
     StructType,
-    Subst,
     TensorType,
     TupleType,
     Type,
-    dtypes_of,
     scalar,
 )
 
@@ -343,7 +339,7 @@ class Resolver:
         info = alias_info(self, entity)
         if info is None:
             return ERROR
-        args = self.generic_args(str(node.path), info.generics, node.generics, node.span)
+        args = generic_args(self, str(node.path), info.generics, node.generics, node.span)
         if args is None or not self.count_parts(info.type, node.span):
             return ERROR
         return bind(info.generics, args).type(info.type)
@@ -354,157 +350,17 @@ class Resolver:
         info = struct_info(self, entity)
         if info is None or info.broken:
             return ERROR
-        args = self.generic_args(str(node.path), info.generics, node.generics, node.span)
+        args = generic_args(self, str(node.path), info.generics, node.generics, node.span)
         fields = TupleType(tuple(type_ for _, type_ in info.fields))
         if args is None or not self.count_parts(fields, node.span):
             return ERROR
         return struct_type(entity, info.generics, info.fields, args)
-
-    # --- generic arguments ---------------------------------------------------------------------
-
-    def generic_args(
-        self,
-        name: str,
-        generics: tuple[Generic, ...],
-        written: tuple[tree.GenericArg, ...] | None,
-        span: Span,
-    ) -> tuple[GenericArg, ...] | None:
-        """All arguments from those written and the defaults; None after reporting."""
-        given = written or ()
-        required = sum(generic.default is None for generic in generics)
-        if not required <= len(given) <= len(generics):
-            expected = str(required) if required == len(generics) else f"{required} or more"
-            names = ", ".join(generic.name for generic in generics)
-            self.report(
-                "E2111",
-                f"`{name}` takes {expected} generic arguments, {len(given)} are given",
-                span,
-                notes=[f"its generics are {names}"] if generics else (),
-            )
-            return None
-        args: list[GenericArg] = []
-        broken = False
-        for generic, argument in zip(generics, given, strict=False):
-            arg = self.generic_arg(generic, argument)
-            if arg is None:
-                broken = True
-                arg = _placeholder(generic)
-            args.append(arg)
-        for generic in generics[len(given) :]:
-            assert generic.default is not None
-            args.append(bind(generics[: len(args)], tuple(args)).arg(generic.default))
-        return None if broken else tuple(args)
-
-    def generic_arg(self, generic: Generic, argument: tree.GenericArg) -> GenericArg | None:
-        """One written argument for one generic; None after reporting."""
-        node = argument.value
-        if generic.kind == "Dim":
-            if isinstance(node, tree.NamedType) and node.generics is None:
-                return self.shape_dim(node)
-            if _is_type(node):
-                self.report("E2111", f"`{generic.name}` takes a dimension", node.span)
-                return None
-            return self.shape_dim(node)  # type: ignore[arg-type]
-        if generic.kind == "Shape":
-            return self._shape_arg(generic, node)
-        if not _is_type(node):
-            self.report("E2111", f"`{generic.name}` takes a dtype", node.span)
-            return None
-        dtype = self.dtype(node)  # type: ignore[arg-type]
-        if dtype is None:
-            return None
-        allowed = KIND_DTYPES[generic.kind]  # type: ignore[index]
-        if not dtypes_of(dtype) <= allowed:
-            self.report(
-                "E2112",
-                f"`{dtype}` is not {_kind_words(generic.kind)}, as `{generic.name}` asks",
-                node.span,
-            )
-            return None
-        return dtype
-
-    def _shape_arg(self, generic: Generic, node: tree.Type | tree.Expr) -> GenericArg | None:
-        if isinstance(node, tree.ShapeLit):
-            return self.shape(node.items)
-        if isinstance(node, tree.PackExpr):
-            return self.shape((node,))
-        if isinstance(node, tree.NamedType) and node.generics is None:
-            entity = self.path(node.path)
-            if isinstance(entity, PackEntity):
-                return (entity.pack,)
-            if entity is None:
-                return None
-        self.report("E2111", f"`{generic.name}` takes a shape such as `[A, B]`", node.span)
-        return None
-
-    def block_type(self, node: tree.Type) -> tuple[BlockEntity, tuple[GenericArg, ...]] | None:
-        """A `sub`'s block and its arguments; None after reporting."""
-        from linnet.elaborate.blocks import block_generics
-
-        if not isinstance(node, tree.NamedType):
-            if not isinstance(node, tree.ErrorType):
-                self.report("E4101", "a `sub` must be a block", node.span)
-            return None
-        entity = self.path(node.path)
-        if entity is None or isinstance(entity, BrokenEntity):
-            return None
-        if not isinstance(entity, BlockEntity):
-            self.world.wrong_kind(str(node.path), entity, "a block", node.span)
-            return None
-        generics = block_generics(self.world, entity)
-        args = self.generic_args(str(node.path), generics, node.generics, node.span)
-        return None if args is None else (entity, args)
-
-
-def _is_type(node: tree.Type | tree.Expr) -> bool:
-    return isinstance(
-        node,
-        tree.NamedType
-        | tree.TensorTypeExpr
-        | tree.TupleTypeExpr
-        | tree.ArrayTypeExpr
-        | tree.OptionalTypeExpr
-        | tree.ErrorType,
-    )
-
-
-def _placeholder(generic: Generic) -> GenericArg:
-    """Something of the right kind, so that defaults after a broken argument can be bound."""
-    match generic.kind:
-        case "Dim":
-            return Dim.of(1)
-        case "Shape":
-            return ()
-        case kind:
-            return min(KIND_DTYPES[kind], key=lambda dtype: dtype.value)  # type: ignore[index]
-
-
-def _kind_words(kind: str) -> str:
-    return {"Numeric": "numeric", "Integer": "an integer dtype", "Float": "a float dtype"}.get(
-        kind, "a dtype"
-    )
 
 
 def negate(number: Number) -> Number:
     if isinstance(number, FloatOperand):
         return FloatOperand(-number.value)
     return IntOperand(-number.dim)
-
-
-def bind(generics: tuple[Generic, ...], args: tuple[GenericArg, ...]) -> Subst:
-    """The substitution of generics by arguments of the right kinds."""
-    return Subst.of({generic.var: arg for generic, arg in zip(generics, args, strict=False)})
-
-
-def struct_type(
-    entity: StructEntity,
-    generics: tuple[Generic, ...],
-    fields: tuple[tuple[str, Type], ...],
-    args: tuple[GenericArg, ...],
-) -> StructType:
-    subst = bind(generics, args)
-    bound = tuple((field, subst.type(type_)) for field, type_ in fields)
-    return StructType(entity.path, entity.decl.name.text, args, bound)
 
 
 def type_parts(type_: Type) -> int:
@@ -518,13 +374,3 @@ def type_parts(type_: Type) -> int:
             return 1 + type_parts(inner)
         case _:
             return 1
-
-
-__all__ = [
-    "MAX_TYPE_PARTS",
-    "Resolver",
-    "bind",
-    "negate",
-    "struct_type",
-    "type_parts",
-]

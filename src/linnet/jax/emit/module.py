@@ -246,6 +246,7 @@ class ModuleWriter:
             "from __future__ import annotations",
             "",
             "import math",
+            "from collections.abc import Callable",
             "from enum import IntEnum",
             "from functools import partial",
             "from typing import Any, NamedTuple",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from linnet.backends.expr import ATOM, Expr, joined
 from linnet.backends.folding import literal
@@ -14,7 +15,10 @@ from linnet.jax.emit.writer import Writer
 from linnet.types import TensorType
 
 KernelWriter = Callable[[Writer, Op], Expr]
-Native = AnyNative[KernelWriter]
+if TYPE_CHECKING:
+    Native = AnyNative[KernelWriter]
+else:  # an alias with arguments sets an attribute of what it makes, which has slots
+    Native = AnyNative
 
 
 def text_of(w: Writer, value: Value) -> Expr:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from linnet.backends.natives import NUMERICS, Table
+from linnet.jax.natives import attention, basics, caches
 from linnet.jax.natives.model import KernelWriter, Native
 
-ROWS: tuple[Native, ...] = ()
+ROWS: tuple[Native, ...] = (*basics.NATIVES, *attention.NATIVES, *caches.NATIVES)
 TABLE: Table[KernelWriter] = Table(ROWS)
 KERNELS = TABLE.kernels
 decide = TABLE.decide

@@ -255,9 +255,9 @@ def emit_for(w: Writer, op: Op, write: RegionWriter) -> None:
     bounds = [e.text if e.host else f"int({e.text})" for e in (first, stop)]
     locked = first.names | stop.names
     carried = Carried(w, op.operands[2:], op.results[:count], body.params[1:], locked)
-    stacked = w.names.fresh(op.results[-1].name or "stacked") if yields else ""
-    if yields:
-        w.line(f"{stacked} = []")
+    stacked = [w.names.fresh(value.name or "stacked") for value in op.results[count:]]
+    for each in stacked:
+        w.line(f"{each} = []")
     index = body.params[0]
     name = w.names.fresh(index.name or "i")
     span = bounds[1] if bounds[0] == "0" else ", ".join(bounds)
@@ -265,12 +265,12 @@ def emit_for(w: Writer, op: Op, write: RegionWriter) -> None:
         w.hold(index, host_expr(w, index, name))
         carried.enter(body.params[1:])
         write(w, body)
-        if yields:
-            w.line(f"{stacked}.append({w.tensor(body.results[-1]).text})")
+        for each, value in zip(stacked, body.results[count:], strict=True):
+            w.line(f"{each}.append({w.tensor(value).text})")
         carried.leave(body.results[:count])
     carried.finish()
-    if yields:
-        _stack(w, op.results[-1], stacked)
+    for value, each in zip(op.results[count:], stacked, strict=True):
+        _stack(w, value, each)
 
 
 def _stack(w: Writer, value: Value, name: str) -> None:

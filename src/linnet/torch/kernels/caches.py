@@ -32,6 +32,11 @@ def write_slots(
     first, last = max(at, 0), min(at + value.shape[2], cache.shape[2])
     if first >= last or slots.numel() == 0 or cache.shape[0] == 0:
         return cache
+    if cache.device.type == "cpu" and not torch.compiler.is_compiling():
+        for row, slot in enumerate(slots.tolist()):
+            if 0 <= slot < cache.shape[0]:
+                cache[slot, :, first:last] = value[row, :, first - at : last - at]
+        return cache
     inside = (slots >= 0) & (slots < cache.shape[0])
     source = spread_first(inside)
     slots = slots[source].clamp(0, cache.shape[0] - 1)

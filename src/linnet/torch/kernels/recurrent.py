@@ -21,15 +21,19 @@ def delta_step(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, decay: torch.Tensor, beta: torch.Tensor,
     start: torch.Tensor, scale: float,
 ) -> torch.Tensor:  # fmt: skip
-    """one token: the output [B, 1, Hv, V], then the state with its key axis second"""
+    """one token: the output [B, 1, Hv, V], then the state with its key axis second
+
+    Query and key read the old state in one product: after keep * state + k (x) change the output is
+    keep * (q . state) + (q . k) change.
+    """
     group = v.shape[1] // k.shape[1]
     query, key = (x.float().repeat_interleave(group, 1) for x in (q, k))
-    kept = start * decay.exp()[..., None, None]
-    recalled = (key[:, :, None] @ kept)[:, :, 0]
-    change = beta[..., None] * (v.float() - recalled)
-    after = kept + key[..., None] * change[:, :, None]
-    out = scale * (query[:, :, None] @ after)
-    return torch.cat((out.transpose(1, 2), after.transpose(1, 2)), 1)
+    keep = decay.exp()[..., None]
+    read = keep[..., None] * (torch.stack((query, key), 2) @ start)
+    change = beta[..., None] * (v.float() - read[:, :, 1])
+    out = scale * (read[:, :, 0] + (query * key).sum(-1, keepdim=True) * change)
+    after = (keep[..., None] * start).addcmul_(key[..., None], change[:, :, None])
+    return torch.cat((out[:, None], after.transpose(1, 2)), 1)
 
 
 DELTA_CHUNK = 64

@@ -75,7 +75,8 @@ class Reader:
             case TensorType():
                 if top and not type_.shape:
                     return self._scalar(type_, value, what)
-                return self._tensor(type_, value, what)
+                tensor = self._tensor(type_, value, what)
+                return self._on_host(type_, tensor) if top and not tensor.ndim else tensor
             case OptionalType(inner):
                 if value is None:
                     return None
@@ -136,12 +137,14 @@ class Reader:
 
     def _scalar(self, type_: TensorType, value: Any, what: str) -> int | float | bool:
         if isinstance(value, torch.Tensor | np.ndarray):
-            tensor = self._tensor(type_, value, what)
-            if _wide(type_) is DType.U64:
-                return int(tensor.item()) % 2**64
-            return tensor.item()
+            return self._on_host(type_, self._tensor(type_, value, what))
         dtype = self._dtype(type_, None, what)
         return self._number(dtype, value, what)
+
+    def _on_host(self, type_: TensorType, tensor: torch.Tensor) -> int | float | bool:
+        """A scalar, also one over an empty pack, as the Python number that generated code takes."""
+        number: int | float | bool = tensor.item()
+        return int(number) % 2**64 if self._dtype(type_, None, "") is DType.U64 else number
 
     def _number(self, dtype: DType, value: Any, what: str) -> int | float | bool:
         if isinstance(value, bool | np.bool_):
@@ -281,10 +284,6 @@ class _Fields(tuple[Any, ...]):
 
 
 _NOTHING = TupleType(())
-
-
-def _wide(type_: TensorType) -> DType | None:
-    return type_.dtype if isinstance(type_.dtype, DType) and type_.dtype in WIDE else None
 
 
 def _float(value: Any) -> float:

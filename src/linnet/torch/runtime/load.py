@@ -13,7 +13,7 @@ from linnet.torch.natives.table import NUMERICS
 from linnet.torch.runtime.code import COMPILE_MODES, Settings, generate
 from linnet.torch.runtime.inputs import TORCH
 from linnet.torch.runtime.module import Model, Shared
-from linnet.torch.runtime.tree import Epoch, place
+from linnet.torch.runtime.tree import Epoch, lazy_zeros, place
 from linnet.types import DType, GenericArg, TensorType
 from linnet.weights import LoadPlan, Manifest, ParamSpec, StateSpec, open_weights, plan_load
 from linnet.weights import read_bindings as read_bindings_file
@@ -158,7 +158,7 @@ def _shape(type_: TensorType) -> tuple[int, ...]:
 
 def _zeros(type_: TensorType, device: torch.device) -> torch.Tensor:
     assert isinstance(type_.dtype, DType)
-    return torch.zeros(_shape(type_), dtype=TORCH[type_.dtype], device=device)
+    return lazy_zeros(_shape(type_), TORCH[type_.dtype], device)
 
 
 def read_all(plan: LoadPlan, device: torch.device) -> dict[str, torch.Tensor]:

@@ -17,7 +17,7 @@ from linnet.torch.runtime.code import EntryCode, Loaded, Settings, execute, gene
 from linnet.torch.runtime.errors import InputError, StateError
 from linnet.torch.runtime.inputs import TORCH, Checked, Reader
 from linnet.torch.runtime.signature import Signature
-from linnet.torch.runtime.tree import Container, Epoch, Node, build_node, find_tensor
+from linnet.torch.runtime.tree import Container, Epoch, Node, build_node, find_tensor, lazy_zeros
 from linnet.types import (
     DType,
     DTypeVar,
@@ -30,6 +30,9 @@ from linnet.types import (
     TupleType,
     Type,
 )
+
+
+LARGE_STATE = 1 << 20  # bytes; larger ones are given back when they are reset
 
 
 class Shared:
@@ -222,7 +225,7 @@ class Model(Container):
             live.weights = (*self.parameters(), *self.buffers())
             live.pinned = None
             for loaded in live.loaded.values():
-                loaded.namespace.get("PREPARED", {}).clear()
+                _forget_blocks(loaded)
         return live.node
 
     def _find(self, path: str) -> torch.Tensor | None:
@@ -239,8 +242,7 @@ class Model(Container):
         where = tuple(p.data_ptr() for p in self._live.weights)
         if loaded.prepared_stamp != (stamp, where):
             if loaded.prepared_stamp is not None:
-                for key in [key for key in kept if len(key) > 1]:
-                    del kept[key]
+                _forget_blocks(loaded)
             loaded.prepared_stamp = (stamp, where)
 
     # --- results --------------------------------------------------------------------------------
@@ -293,8 +295,12 @@ class Model(Container):
     def reset_state(self) -> None:
         """Sets every state to zero."""
         with self._live.lock, torch.no_grad():
-            for state in self._states.values():
-                state.zero_()
+            for path, state in self._states.items():
+                if state.device.type == "cpu" and state.nbytes > LARGE_STATE:
+                    self._states[path] = lazy_zeros(tuple(state.shape), state.dtype, state.device)
+                    self._epoch.value += 1
+                else:
+                    state.zero_()
             self.__dict__["_broken"] = None
 
     def state_paths(self) -> list[str]:
@@ -390,6 +396,13 @@ def _structs(type_: Type, value: Any, loaded: Loaded) -> Any:
             return _structs(inner, value, loaded)
         case _:
             return value
+
+
+def _forget_blocks(loaded: Loaded) -> None:
+    """Drops the values that were prepared from a block's weights."""
+    kept = loaded.namespace.get("PREPARED", {})
+    for key in [key for key in kept if len(key) > 1]:
+        del kept[key]
 
 
 def _tensors(value: Any) -> list[torch.Tensor]:

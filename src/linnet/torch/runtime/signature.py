@@ -137,6 +137,9 @@ class Signature:
         _solve(pairs, known)
         for generic in self.generics:
             if generic.var not in known:
+                misfit = _misfit(pairs, known)
+                if misfit:
+                    raise self.fail(misfit)
                 raise self.fail(
                     f"needs the generic `{generic.name}`, which no input shows: "
                     f"pass generics={{{generic.name!r}: ...}}"
@@ -192,15 +195,31 @@ def _solve(pairs: Sequence[tuple[Dim, int, str]], known: dict[Any, GenericArg]) 
                 break
 
 
-def _root(dim: Dim, symbol: Symbol, target: int) -> int | None:
+def _misfit(pairs: Sequence[tuple[Dim, int, str]], known: Mapping[Any, GenericArg]) -> str | None:
+    """What is wrong with an extent that no value of its dimension's one unknown symbol gives."""
+    subst = Subst.of(known)
+    for dim, extent, what in pairs:
+        left = subst.dim(dim)
+        if len(left.symbols) == 1 and _slope(left) is not None:
+            return f"{what} is {extent}, which `{dim}` is for no size"
+    return None
+
+
+def _slope(dim: Dim) -> int | None:
+    """By how much a dimension in one symbol grows with it, where it is linear."""
+    (symbol,) = dim.symbols
     try:
         zero, one, two = (dim.evaluate({symbol: k}) for k in (0, 1, 2))
     except DimError:
         return None
-    slope = one - zero
-    if slope == 0 or two - one != slope:
+    return one - zero if one != zero and two - one == one - zero else None
+
+
+def _root(dim: Dim, symbol: Symbol, target: int) -> int | None:
+    slope = _slope(dim)
+    if slope is None:
         return None
-    value, rest = divmod(target - zero, slope)
+    value, rest = divmod(target - dim.evaluate({symbol: 0}), slope)
     return None if rest or value < 0 or dim.evaluate({symbol: value}) != target else value
 
 

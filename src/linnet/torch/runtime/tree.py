@@ -7,11 +7,13 @@ up in an `nn.Module` is slow and knows names of its own (`training`, `forward`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 import torch
-from linnet.passes import Instance, ParamInfo
+from linnet.passes import Instance
 from linnet.torch.emit.names import attribute
 
 Tensors = Mapping[str, torch.Tensor | None]
@@ -111,5 +113,10 @@ def find_tensor(root: torch.nn.Module, path: str) -> torch.Tensor | None:
     return found if found is not None else module._buffers.get(last)
 
 
-def paths_of(params: tuple[ParamInfo, ...]) -> tuple[str, ...]:
-    return tuple(p.path for p in params)
+def lazy_zeros(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    """Zeros whose memory the system gives when it is first written, on a CPU (`torch.zeros` writes
+    it all): a cache costs what has been filled of it."""
+    if device.type != "cpu":
+        return torch.zeros(shape, dtype=dtype, device=device)
+    nbytes = math.prod(shape) * dtype.itemsize
+    return torch.from_numpy(np.zeros(nbytes, np.uint8)).view(dtype).reshape(shape)

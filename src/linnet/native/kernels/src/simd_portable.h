@@ -61,7 +61,7 @@ LN_INLINE F scale2(F x, F n) {
 LN_INLINE F round_even(F x) {
     // Adding and taking away 1.5 * 2^23 rounds |x| < 2^22 to the nearest integer.
     F r;
-    LN_EACH { volatile float t = x.v[i] + 12582912.0f; r.v[i] = t - 12582912.0f; }
+    LN_EACH { const float t = x.v[i] + 12582912.0f; r.v[i] = t - 12582912.0f; }
     return r;
 }
 // v[j] summed over its lanes, as lane j.

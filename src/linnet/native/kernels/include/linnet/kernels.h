@@ -198,9 +198,10 @@ PackedMatrix pack_from_q4_0(const void* blocks, int64_t rows, int64_t cols);
 PackedMatrix pack_from_q4_1(const void* blocks, int64_t rows, int64_t cols);
 // Several matrices over the same inputs as one, rows one below the other: joined projections.
 struct PackSource {
-    const void* data;  // float or bf16 (per `is_bf16`), or blocks for the pack_from_ functions
+    const void* data;
     int64_t rows;
-    bool is_bf16;
+    bool is_bf16 = false;  // else f32
+    int blocks = 0;        // 1: GGUF Q8_0 (kind q8), 2: Q4_0 (q4), 3: Q4_1 (q4_1); then all parts are
 };
 PackedMatrix pack_joined(WeightKind kind, const PackSource* parts, int64_t count, int64_t cols,
                          int64_t group = 32);

@@ -1,0 +1,282 @@
+// Products with packed weights: which way, how split, and x as each way wants it.
+#include "memory.h"
+#include "table.h"
+
+namespace linnet {
+namespace {
+
+struct Rows {
+    const void* x;
+    int64_t stride;
+    int64_t rows;
+    int64_t cols;
+    bool is_bf16;
+
+    const float* f(int64_t row) const { return static_cast<const float*>(x) + row * stride; }
+    const bf16* h(int64_t row) const { return static_cast<const bf16*>(x) + row * stride; }
+};
+
+// What a task of a thin product reads at least, so that starting it costs little beside it.
+constexpr int64_t kTaskBytes = 48 << 10;
+// From so many rows on quantised weights are widened a panel at a time instead of a row at a time.
+constexpr int64_t kWidenRounded = 24;
+
+// x as f32 with rows of `width` (zeros behind the inputs).
+const float* as_f32(const Rows& x, int64_t width, int64_t* stride, Scratch& scratch) {
+    if (!x.is_bf16 && width == x.cols) {
+        *stride = x.stride;
+        return x.f(0);
+    }
+    float* y = scratch.take<float>(x.rows * width);
+    *stride = width;
+    const Table& t = table();
+    pool().ranges(x.rows, (1 << 15) / (width + 1) + 1, [&](int64_t begin, int64_t end) {
+        for (int64_t r = begin; r < end; ++r) {
+            float* row = y + r * width;
+            if (x.is_bf16) {
+                t.widen(x.h(r), x.cols, row);
+            } else {
+                std::memcpy(row, x.f(r), static_cast<size_t>(x.cols) * 4);
+            }
+            for (int64_t k = x.cols; k < width; ++k) row[k] = 0.0f;
+        }
+    });
+    return y;
+}
+
+// x as bf16 likewise; rows up to a multiple of 16 where tiles want them.
+const bf16* as_bf16(const Rows& x, int64_t width, bool whole_tiles, int64_t* stride,
+                    Scratch& scratch) {
+    const int64_t rows = whole_tiles ? round_up(x.rows, 16) : x.rows;
+    if (x.is_bf16 && width == x.cols && rows == x.rows) {
+        *stride = x.stride;
+        return x.h(0);
+    }
+    bf16* y = scratch.take<bf16>(rows * width);
+    *stride = width;
+    const Table& t = table();
+    pool().ranges(rows, (1 << 15) / (width + 1) + 1, [&](int64_t begin, int64_t end) {
+        for (int64_t r = begin; r < end; ++r) {
+            bf16* row = y + r * width;
+            const int64_t cols = r < x.rows ? x.cols : 0;
+            if (x.is_bf16) {
+                if (cols > 0) std::memcpy(row, x.h(r), static_cast<size_t>(cols) * 2);
+            } else if (cols > 0) {
+                t.narrow(x.f(r), cols, row);
+            }
+            if (cols < width) std::memset(row + cols, 0, static_cast<size_t>(width - cols) * 2);
+        }
+    });
+    return y;
+}
+
+Input as_int8(const Rows& x, int64_t width, Scratch& scratch) {
+    int64_t stride;
+    const float* f = as_f32(x, width, &stride, scratch);
+    const int64_t blocks = width / kBlock;
+    auto* q = scratch.take<int8_t>(x.rows * width);
+    auto* scale = scratch.take<float>(x.rows * blocks);
+    auto* sum = scratch.take<int32_t>(x.rows * blocks);
+    const Table& t = table();
+    pool().ranges(x.rows, (1 << 14) / (width + 1) + 1, [&](int64_t begin, int64_t end) {
+        for (int64_t r = begin; r < end; ++r) {
+            t.quantize(f + r * stride, width, q + r * width, scale + r * blocks, sum + r * blocks);
+        }
+    });
+    Input in;
+    in.q = q;
+    in.scale = scale;
+    in.sum = sum;
+    in.stride = width;
+    in.rows = x.rows;
+    return in;
+}
+
+void run_thin(Thin kernel, const Panels& w, const Input& x, const Out& out) {
+    const int64_t panels = panel_count(w.rows);
+    pool().ranges(panels, kTaskBytes / (w.layout.bytes + 1) + 1, [&](int64_t begin, int64_t end) {
+        kernel(w, x, begin, end, out);
+    });
+}
+
+constexpr int64_t kRowBlock = 96;      // rows whose results a task holds before they are written
+constexpr int64_t kTaskPanels = 2;
+
+// Panels in pairs; each, widened if need be, against all rows.
+template <class T, class Gemm, class Expand>
+void run_blocks(Gemm gemm, Expand expand, bool direct, const Panels& w, const T* x,
+                int64_t x_stride, int64_t rows, const Out& out) {
+    const Table& t = table();
+    const int64_t panels = panel_count(w.rows);
+    const int64_t floats = round_up(w.layout.inputs, 2) * kPanel;  // cells of a panel
+    const int64_t k = sizeof(T) == 2 ? round_up(w.layout.inputs, kBlock) : w.layout.inputs;
+    pool().run((panels + kTaskPanels - 1) / kTaskPanels, [&](int64_t task) {
+        Scratch scratch;
+        const int64_t first = task * kTaskPanels;
+        const int64_t np = panels - first < kTaskPanels ? panels - first : kTaskPanels;
+        const T* source = reinterpret_cast<const T*>(w.panel(first));
+        int64_t step = w.layout.bytes / static_cast<int64_t>(sizeof(T));
+        if (!direct) {
+            T* wide = scratch.take<T>(np * floats);
+            step = floats;
+            for (int64_t p = 0; p < np; ++p) expand(w, first + p, wide + p * floats);
+            source = wide;
+        }
+        const int64_t width = np * kPanel;
+        float* y = scratch.take<float>(kRowBlock * width);
+        for (int64_t r = 0; r < rows; r += kRowBlock) {
+            const int64_t n = rows - r < kRowBlock ? rows - r : kRowBlock;
+            gemm(source, step, np, x + r * x_stride, x_stride, n, k, y, width, false);
+            t.finish(y, width, n, first * kPanel, width, out, r);
+        }
+    });
+}
+
+bool quantised(WeightKind kind) { return kind >= WeightKind::int8; }
+
+void product(const PackedMatrix& w, const Rows& x, const Out& out) {
+    if (x.rows <= 0 || w.rows() <= 0) return;
+    const Table& t = table();
+    const Panels v = panels_of(w);
+    const int kind = static_cast<int>(v.kind);
+    const int64_t inputs = v.layout.inputs;
+    Scratch scratch;
+    const bool rounded = quantised(v.kind) && w.activations() == Activations::rounded;
+    const bool dots = v.kind == WeightKind::bf16 && x.is_bf16 && t.gemm_bf16 != nullptr;
+    const bool many = x.rows > (dots || quantised(v.kind) ? t.thin_rows / 2 : t.thin_rows);
+    Input in;
+    in.rows = x.rows;
+    if (dots && !many) {
+        in.h = as_bf16(x, inputs, false, &in.stride, scratch);
+        run_thin(t.rounded[kind], v, in, out);
+    } else if (dots || (rounded && x.rows > kWidenRounded && t.gemm_bf16 != nullptr)) {
+        int64_t stride;
+        const bf16* h = as_bf16(x, inputs, t.whole_tiles, &stride, scratch);
+        run_blocks<bf16>(t.gemm_bf16, t.expand_bf16, dots, v, h, stride, x.rows, out);
+    } else if (rounded && x.rows <= kWidenRounded) {
+        run_thin(t.rounded[kind], v, as_int8(x, inputs, scratch), out);
+    } else if (many) {
+        int64_t stride;
+        const float* f = as_f32(x, inputs, &stride, scratch);
+        run_blocks<float>(t.gemm_f32, t.expand_f32, v.kind == WeightKind::f32, v, f, stride, x.rows, out);
+    } else {
+        in.f = as_f32(x, inputs, &in.stride, scratch);
+        run_thin(t.exact[kind], v, in, out);
+    }
+}
+
+Out out_of(const PackedMatrix& w, void* y, int64_t stride, const void* bias, bool y_bf16,
+           bool bias_bf16) {
+    Out out;
+    out.y = y;
+    out.stride = stride == 0 ? w.rows() : stride;
+    out.bias = bias;
+    out.n = w.rows();
+    out.y_bf16 = y_bf16;
+    out.bias_bf16 = bias_bf16;
+    return out;
+}
+
+Rows rows_of(const PackedMatrix& w, const void* x, int64_t stride, int64_t rows, bool is_bf16) {
+    return {x, stride == 0 ? w.cols() : stride, rows, w.cols(), is_bf16};
+}
+
+}  // namespace
+
+void linear(const PackedMatrix& w, const float* x, int64_t rows, float* y, const float* bias) {
+    linear_strided(w, x, 0, rows, y, 0, bias);
+}
+
+void linear_bf16(const PackedMatrix& w, const bf16* x, int64_t rows, bf16* y, const bf16* bias) {
+    linear_strided_bf16(w, x, 0, rows, y, 0, bias);
+}
+
+void linear_bf16_f32(const PackedMatrix& w, const bf16* x, int64_t rows, float* y,
+                     const float* bias) {
+    product(w, rows_of(w, x, 0, rows, true), out_of(w, y, 0, bias, false, false));
+}
+
+void linear_strided(const PackedMatrix& w, const float* x, int64_t x_stride, int64_t rows, float* y,
+                    int64_t y_stride, const float* bias) {
+    product(w, rows_of(w, x, x_stride, rows, false), out_of(w, y, y_stride, bias, false, false));
+}
+
+void linear_strided_bf16(const PackedMatrix& w, const bf16* x, int64_t x_stride, int64_t rows,
+                         bf16* y, int64_t y_stride, const bf16* bias) {
+    product(w, rows_of(w, x, x_stride, rows, true), out_of(w, y, y_stride, bias, true, true));
+}
+
+namespace {
+
+struct Product {
+    const void *a, *b;
+    void* c;
+    int64_t m, n, k;
+    bool transposed, is_bf16;
+};
+
+// b as f32 panels, then blocks of rows.
+void multiply(const Product& p) {
+    const Table& t = table();
+    const int64_t panels = panel_count(p.n);
+    Scratch scratch;
+    float* packed = scratch.take<float>(panels * p.k * kPanel + 1);
+    const auto* bf = static_cast<const float*>(p.b);
+    const auto* bh = static_cast<const bf16*>(p.b);
+    pool().ranges(panels, (1 << 14) / (p.k * kPanel + 1) + 1, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+            float* y = packed + i * p.k * kPanel;
+            const int64_t left = p.n - i * kPanel, n = left < kPanel ? left : kPanel;
+            if (p.transposed && p.is_bf16) {
+                t.pack_keys_hf(bh + i * kPanel * p.k, p.k, n, p.k, y);
+            } else if (p.transposed) {
+                t.pack_keys_f(bf + i * kPanel * p.k, p.k, n, p.k, y);
+            } else if (p.is_bf16) {
+                t.pack_values_hf(bh + i * kPanel, p.n, p.k, p.k, n, y);
+            } else {
+                t.pack_values_f(bf + i * kPanel, p.n, p.k, p.k, n, y);
+            }
+        }
+    });
+    Panels w;
+    w.data = reinterpret_cast<const uint8_t*>(packed);
+    w.layout = layout_of(WeightKind::f32, p.k, 0);
+    w.rows = p.n;
+    const Rows x{p.a, p.k, p.m, p.k, p.is_bf16};
+    int64_t stride;
+    const float* f = as_f32(x, p.k, &stride, scratch);
+    Out out;
+    out.y = p.c;
+    out.stride = out.n = p.n;
+    out.y_bf16 = p.is_bf16;
+    run_blocks<float>(t.gemm_f32, t.expand_f32, true, w, f, stride, p.m, out);
+}
+
+template <class T>
+void multiply_all(const T* a, const T* b, T* c, int64_t batch, int64_t m, int64_t n, int64_t k,
+                  bool transposed, int64_t a_batch, int64_t b_batch) {
+    if (m <= 0 || n <= 0) return;
+    const auto one = [&](int64_t i) {
+        multiply({a + i * a_batch, b + i * b_batch, c + i * m * n, m, n, k, transposed, sizeof(T) == 2});
+    };
+    // Many small products: one a task. Few: each split.
+    if (batch >= pool().threads()) {
+        pool().run(batch, one);
+    } else {
+        for (int64_t i = 0; i < batch; ++i) one(i);
+    }
+}
+
+}  // namespace
+
+void matmul(const float* a, const float* b, float* c, int64_t batch, int64_t m, int64_t n,
+            int64_t k, bool b_transposed, int64_t a_batch, int64_t b_batch) {
+    multiply_all(a, b, c, batch, m, n, k, b_transposed, a_batch, b_batch);
+}
+
+void matmul(const bf16* a, const bf16* b, bf16* c, int64_t batch, int64_t m, int64_t n, int64_t k,
+            bool b_transposed, int64_t a_batch, int64_t b_batch) {
+    multiply_all(a, b, c, batch, m, n, k, b_transposed, a_batch, b_batch);
+}
+
+}  // namespace linnet

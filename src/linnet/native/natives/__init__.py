@@ -1,0 +1,1 @@
+"""Native implementations of ops: one table, a file for each family."""

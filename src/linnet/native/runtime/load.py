@@ -1,0 +1,93 @@
+"""From a source and weights to a model."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from linnet.backends.inputs import numpy_dtype
+from linnet.backends.natives import NUMERICS
+from linnet.backends.source import Source, bound, default_entry
+from linnet.ir import Program
+from linnet.native.runtime.code import generate
+from linnet.native.runtime.model import Model
+from linnet.passes import Binding, bind
+from linnet.types import DType, GenericArg
+from linnet.weights import open_weights, plan_load
+from linnet.weights import read_bindings as read_bindings_file
+from linnet.weights.bound import manifest_of
+
+Array = np.ndarray[Any, Any]
+
+
+def load(
+    source: Source,
+    *,
+    generics: Mapping[str, int | str] | None = None,
+    weights: Any = None,
+    bindings: Any = None,
+    entry: str | None = None,
+    root: str | None = None,
+    numerics: str = "fast",
+    device: str = "cpu",
+    cast_dtype: bool = False,
+    std_root: str | Path | None = None,
+    present: Collection[str] = (),
+) -> Model:
+    """Loads a checked program with its weights, to run as machine code of this CPU.
+
+    `source` is a `.linnet` file or a package's folder (or a program loaded before). Without
+    `weights` every parameter is zero, and optional ones are absent unless their paths are in
+    `present`. Raises `CompileError`, `BindError` or `WeightError` with every problem found.
+    """
+    if numerics not in NUMERICS:
+        raise ValueError(f"numerics is one of {', '.join(NUMERICS)}, not {numerics!r}")
+    if str(device) != "cpu":
+        raise ValueError(f"the native backend runs on the cpu, not on {device!r}")
+    binding = bound(source, root, entry, generics or {}, std_root)
+    default = default_entry(binding, entry)
+    if weights is None:
+        params = _zero_params(binding, frozenset(present))
+    else:
+        params = _read(binding, weights, bindings, cast_dtype)
+    return Model(binding, params, numerics, default)
+
+
+def _zero_params(binding: Binding, present: frozenset[str]) -> dict[str, Array]:
+    params: dict[str, Array] = {}
+    for info in binding.params:
+        if info.optional and info.path not in present:
+            continue
+        assert isinstance(info.type.dtype, DType)
+        shape = [dim.constant or 0 for dim in info.type.dims]
+        params[info.path] = np.zeros(shape, numpy_dtype(info.type.dtype))
+    return params
+
+
+def _read(binding: Binding, weights: Any, bindings: Any, cast_dtype: bool) -> dict[str, Array]:
+    """Every tensor in memory of its own; tied paths share one."""
+    params: dict[str, Array] = {}
+    with open_weights(weights) as opened:
+        lines = None if bindings is None else read_bindings_file(bindings)
+        plan = plan_load(manifest_of(binding), opened, lines, cast_dtype)
+        for item in plan.items:
+            array = plan.read(item)
+            params.update(dict.fromkeys(item.paths, array))
+    return params
+
+
+def generate_source(
+    program: Program,
+    block: str | None,
+    entry: str,
+    generics: Mapping[str, int | str] | None = None,
+    *,
+    sizes: Mapping[str, GenericArg] | None = None,
+    numerics: str = "fast",
+) -> str:
+    """The C++ that runs one entry of a program, all its parameters present."""
+    binding = bind(program, block, generics or {})
+    return generate(binding, entry, numerics, None, sizes, str(block or program.root)).text

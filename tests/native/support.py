@@ -1,0 +1,130 @@
+"""What the backend's tests share: functions run by machine code and by the oracle.
+
+Compiling takes longer than running, so that many functions go into one translation unit, each in a
+namespace of its own.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import linnet
+from linnet.ir import Function, Program
+from linnet.ir.evaluate import Evaluator
+from linnet.native.emit.module import Generated
+from linnet.native.runtime import model as model_module
+from linnet.native.runtime.code import Symbols, load_symbols
+from linnet.native.runtime.load import load
+from linnet.native.runtime.model import Model
+from linnet.native.toolchain.build import build
+
+Array = np.ndarray[Any, Any]
+QUICK = ("-O0",)
+SANITIZE = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
+_SYMBOL = re.compile(r"\blinnet_(open|close|bind|run)\b")
+
+
+def checked(folder: Path, text: str) -> Program:
+    """The program of a lone file with this text."""
+    path = folder / "program.linnet"
+    path.write_text(text, encoding="utf-8")
+    return linnet.load_program(path)
+
+
+def as_program(function: Function) -> Program:
+    """A function made by hand, as an entry of a module of its own."""
+    module = function.name.rpartition("::")[0]
+    return Program(module, {function.name: replace(function, kind="entry")}, {})
+
+
+@dataclass(frozen=True)
+class Run:
+    """A call to make: the model, its entry, and what it is given."""
+
+    model: Model
+    entry: str
+    inputs: Any
+    generics: dict[str, Any]
+
+    def generated(self) -> Generated:
+        """The text that `run_entry` would compile."""
+        model, signature = self.model, self.model._signature(self.entry)
+        checked_ = model_module.Reader(signature, model_module.NumPyArrays()).read(
+            self.inputs, self.generics
+        )
+        sizes = {
+            g.name: checked_.generics[g.var]
+            for g in signature.generics
+            if isinstance(g.var, model_module.DTypeVar | model_module.PackVar)
+        }
+        return model._code(self.entry, sizes)
+
+
+def together(texts: Sequence[str]) -> str:
+    """One translation unit of many."""
+    parts = ['#include "linnet/support.h"']
+    for number, text in enumerate(texts):
+        renamed = _SYMBOL.sub(rf"linnet_\1_{number}", text)
+        parts += [f"namespace unit_{number} {{", renamed, "}"]
+    return "\n".join(parts)
+
+
+def symbols_of(path: Path, number: int) -> Symbols:
+    """The functions of one unit."""
+    library = ctypes.CDLL(str(path))
+
+    class Renamed:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(library, f"{name}_{number}")
+
+    return load_symbols(path, Renamed())
+
+
+def run_all(runs: Sequence[Run], flags: tuple[str, ...] = QUICK) -> list[Any]:
+    """Every run's result, or the error it ends with."""
+    path = build(together([run.generated().text for run in runs]), "exact", flags)
+    found: list[Any] = []
+    for number, run in enumerate(runs):
+        symbols = symbols_of(path, number)
+        model = run.model
+        try:
+            found.append(_with(model, symbols, run))
+        except Exception as error:
+            found.append(error)
+    return found
+
+
+def _with(model: Model, symbols: Symbols, run: Run) -> Any:
+    model._symbols = lambda generated: symbols  # type: ignore[method-assign]
+    return model.run_entry(run.entry, run.inputs, run.generics)
+
+
+def prepared(program: Program, entry: str, inputs: Any, **generics: Any) -> Run:
+    """A run of a module's own entry."""
+    return Run(load(program, numerics="exact"), entry, inputs, generics)
+
+
+def oracle(program: Program, entry: str, inputs: Any, **generics: Any) -> Any:
+    """The entry's result by the NumPy evaluator."""
+    return Evaluator(program).run(f"{program.root}::{entry}", inputs, generics)
+
+
+def difference(got: Any, want: Any) -> float:
+    """The largest difference relative to 1 or to the values; infinite where shapes differ or one
+    side alone is not a number."""
+    got, want = np.asarray(got), np.asarray(want)
+    if got.shape != want.shape or got.dtype != want.dtype:
+        return float("inf")
+    a, b = got.astype(np.float64), want.astype(np.float64)
+    if not np.array_equal(np.isnan(a), np.isnan(b)):
+        return float("inf")
+    with np.errstate(invalid="ignore"):
+        gap = np.where(a == b, 0.0, np.abs(a - b)) / np.maximum(1.0, np.abs(b))
+    return float(np.nan_to_num(gap, nan=0.0, posinf=np.inf).max(initial=0.0))
