@@ -70,19 +70,27 @@ def with_text(graph: ModuleGraph, module: LoadedModule, text: str) -> ModuleGrap
     return ModuleGraph({**graph.modules, module.id: mutated}, graph.roots, diagnostics)
 
 
-def problem_of(graph: ModuleGraph, limit: float) -> str | None:
-    """What is wrong with checking `graph`; None when all is well."""
+def seconds_of(graph: ModuleGraph) -> float:
+    start = time.process_time()
+    check(graph)
+    return time.process_time() - start
+
+
+def problem_of(mutated: ModuleGraph, original: ModuleGraph) -> str | None:
+    """What is wrong with checking `mutated`; None when all is well."""
     start = time.process_time()
     try:
-        program = check(graph)
+        program = check(mutated)
         seconds = time.process_time() - start
         for function in program.functions.values():
             verify(function, program)
         render_text(program.diagnostics)
     except Exception:
         return traceback.format_exc(limit=-6)
-    if seconds > limit:
-        return f"took {seconds:.2f} s, the limit is {limit:.2f}"
+    if seconds > NOISE:
+        problem = too_slow(mutated, original)
+        if problem is not None:
+            return problem
     if len(program.diagnostics) > MAX_DIAGNOSTICS:
         return f"{len(program.diagnostics)} diagnostics"
     if any(function.broken for function in program.functions.values()) and not program.has_errors:
@@ -90,29 +98,37 @@ def problem_of(graph: ModuleGraph, limit: float) -> str | None:
     return None
 
 
-def mutations(count: int, seed: int) -> Iterator[tuple[str, ModuleGraph, float]]:
+def too_slow(mutated: ModuleGraph, original: ModuleGraph) -> str | None:
+    """Times both again, side by side; each time with a fresh tree, which no check remembers."""
+    module = original.modules[original.roots[0]]
+    text = mutated.modules[module.id].file.text
+    slow = min(seconds_of(with_text(original, module, text)) for _ in range(3))
+    plain = min(seconds_of(with_text(original, module, module.file.text)) for _ in range(3))
+    if slow > max(NOISE, 5 * plain):
+        return f"took {slow:.2f} s, the unmutated module {plain:.2f}"
+    return None
+
+
+def mutations(count: int, seed: int) -> Iterator[tuple[str, ModuleGraph, ModuleGraph]]:
+    """Mutated texts, their graphs, and the graphs they come from."""
     rng = random.Random(seed)
-    cases: list[tuple[ModuleGraph, LoadedModule, float]] = []
-    for graph in graphs():
-        for module in graph.modules.values():
-            small = closure(graph, module)
-            start = time.process_time()
-            check(small)
-            cases.append((small, module, max(NOISE, 5 * (time.process_time() - start))))
-    texts = [module.file.text for _, module, _ in cases]
+    cases = [
+        (closure(graph, module), module) for graph in graphs() for module in graph.modules.values()
+    ]
+    texts = [module.file.text for _, module in cases]
     for _ in range(count):
-        graph, module, limit = rng.choice(cases)
+        graph, module = rng.choice(cases)
         text = module.file.text
         for _ in range(rng.choice((1, 1, 1, 2))):
             text = rng.choice(fuzz_syntax.MUTATIONS)(rng, text, texts)
-        yield text, with_text(graph, module, text), limit
+        yield text, with_text(graph, module, text), graph
 
 
 def run(count: int, seed: int) -> list[tuple[str, str]]:
     """Failures as `(problem, mutated text)`."""
     failures = []
-    for text, graph, limit in mutations(count, seed):
-        problem = problem_of(graph, limit)
+    for text, mutated, original in mutations(count, seed):
+        problem = problem_of(mutated, original)
         if problem is not None:
             failures.append((problem, text))
     return failures

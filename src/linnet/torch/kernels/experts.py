@@ -78,13 +78,22 @@ def combine_experts_wide(
 
 
 def top_k(x: torch.Tensor, count: int) -> torch.Tensor:
-    """the places of the largest values of each row, the lower place first among equals
-
-    A value's bits, as an integer of its order, and below them its place from the end: no two alike.
-    """
-    bits = (x.float() + 0.0).view(torch.int32)  # + 0.0: no zero below another
-    ordered = bits ^ ((bits >> 31) & 0x7FFFFFFF)
+    """the places of the largest values of each row, the lower place first among equals"""
     size = x.shape[-1]
-    places = torch.arange(size - 1, -1, -1, device=x.device)
-    keys = (ordered.to(torch.int64) << 32) | places
-    return keys.topk(count).indices
+    if x.element_size() == 4 and x.device.type == "cpu" and not torch.compiler.is_compiling():
+        best = x.topk(min(count + 1, size))
+        if not (best.values[:, 1:] == best.values[:, :-1]).any():  # equals are rare in f32
+            return best.indices[:, :count]
+    return ordered_keys(x).topk(count).indices
+
+
+def ordered_keys(x: torch.Tensor) -> torch.Tensor:
+    """integers in the order of the values, no two of a row alike: a value's bits, which for a
+    negative one count down, and below them its place from the end"""
+    narrow = x.element_size() == 2 and x.shape[-1] <= 1 << 16
+    bits, sign = (torch.int16, 15) if narrow else (torch.int32, 31)
+    wide = torch.int32 if narrow else torch.int64
+    plain = ((x if narrow else x.float()) + 0.0).view(bits)  # + 0.0: no zero below another
+    ordered = (plain >> sign).bitwise_and_((1 << sign) - 1).bitwise_xor_(plain)
+    places = torch.arange(x.shape[-1] - 1, -1, -1, device=x.device, dtype=wide)
+    return torch.add(places, ordered.to(wide), alpha=1 << (sign + 1))

@@ -44,19 +44,19 @@ def delta_rule(
     start: torch.Tensor, scale: float,
 ) -> torch.Tensor:  # fmt: skip
     """S tokens, a chunk at a time: the outputs [B, S, Hv, V], then the state, key axis second"""
-    group = v.shape[2] // k.shape[2]
-    query, key = (x.float().repeat_interleave(group, 2).transpose(1, 2) for x in (q, k))
-    value, state = v.float().transpose(1, 2), start
-    decay, beta = decay.transpose(1, 2), beta.transpose(1, 2)[..., None]
-    outputs = []
+    heads = (k.shape[2], v.shape[2] // k.shape[2])
+    query, key = (x.float().transpose(1, 2)[:, :, None] for x in (q, k))  # [B, Hk, 1, S, K]
+    value = v.float().transpose(1, 2).unflatten(1, heads)
+    decay, beta = (x.transpose(1, 2).unflatten(1, heads) for x in (decay, beta))
+    state, outputs = start.unflatten(1, heads), []
     for first in range(0, q.shape[1], DELTA_CHUNK):
         part = slice(first, first + DELTA_CHUNK)
         out, state = delta_chunk(
-            query[:, :, part], key[:, :, part], value[:, :, part], decay[:, :, part],
-            beta[:, :, part], state,
+            query[..., part, :], key[..., part, :], value[..., part, :], decay[..., part],
+            beta[..., part, None], state,
         )  # fmt: skip
-        outputs.append(scale * out)
-    return torch.cat((*(out.transpose(1, 2) for out in outputs), state.transpose(1, 2)), 1)
+        outputs.append(scale * out.flatten(1, 2).transpose(1, 2))
+    return torch.cat((*outputs, state.flatten(1, 2).transpose(1, 2)), 1)
 
 
 def delta_chunk(
@@ -67,15 +67,14 @@ def delta_chunk(
     G being the running sum of decay; what token i writes, u_i, follows from the earlier ones:
     (1 + lower(beta_i exp(G_i - G_j) k_i . k_j)) u = beta (v - exp(G) k . state)"""
     total = decay.double().clamp(min=-1e5).cumsum(-1)  # differences of large sums: f64
-    ratio = (total[..., :, None] - total[..., None, :]).tril().exp().tril().float()
-    reach = total.exp().float()[..., None]
+    ratio = (total[..., :, None] - total[..., None, :]).float().tril().exp().tril()
+    reach = total.float().exp()[..., None]
     lower = (beta * ratio * (k @ k.mT)).tril(-1)
     wanted = beta * (v - reach * (k @ state))
-    eye = torch.eye(k.shape[2], device=k.device)
-    written = torch.linalg.solve_triangular(lower + eye, wanted, upper=False, unitriangular=True)
+    written = torch.linalg.solve_triangular(lower, wanted, upper=False, unitriangular=True)
     out = reach * (q @ state) + (ratio * (q @ k.mT)) @ written
-    left = (total[..., -1:] - total).exp().float()[..., None]
-    return out, reach[:, :, -1:] * state + (left * k).mT @ written
+    left = (total[..., -1:] - total).float().exp()[..., None]
+    return out, reach[..., -1:, :] * state + k.mT @ (left * written)
 
 
 def packed_runs(rows: torch.Tensor, segments: torch.Tensor, count: int) -> list[tuple[slice, int]]:

@@ -399,10 +399,11 @@ void masked_row(const Attention<T>& a, const uint8_t* mask, const float* sink, c
         any = true;
         Ops<T>::scores(t)(wide, 1, k + from * a.kv_row, a.kv_row, n, a.width, scores, kChunk);
         // Hidden keys take part with a score so low that their share is 0.
+        t.scale_row(scores, n, a.scale);
         for (int64_t j = 0; j < n; ++j) {
             if (mask[from + j] == 0) scores[j] = kNone;
         }
-        const float by = t.soften(scores, n, a.scale, &p.peak, &p.total);
+        const float by = t.soften(scores, n, 1.0f, &p.peak, &p.total);
         if (by != 1.0f) t.scale_row(sum, a.width, by);
         for (int64_t j = 0; j < n; ++j) {
             if (mask[from + j] == 0) scores[j] = 0.0f;

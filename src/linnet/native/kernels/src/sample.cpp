@@ -1,6 +1,7 @@
 // Choosing a token.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "table.h"
@@ -17,14 +18,55 @@ bool before(const Candidate& a, const Candidate& b) {
     return a.weight != b.weight ? a.weight > b.weight : a.id < b.id;
 }
 
-// How many of the most likely reach `top_p` of `total`.
-size_t nucleus(const std::vector<Candidate>& sorted, double total, double top_p) {
-    double sum = 0.0;
-    for (size_t i = 0; i < sorted.size(); ++i) {
-        sum += sorted[i].weight;
-        if (sum >= top_p * total) return i + 1;
+// Candidates put in order only as far as somebody looks: most of the mass lies in front.
+class Ranked {
+public:
+    explicit Ranked(std::vector<Candidate> all) : all_(std::move(all)), size_(all_.size()) {}
+
+    size_t size() const { return size_; }
+    void keep(size_t n) { size_ = n < size_ ? n : size_; }
+
+    const Candidate& at(size_t i) {
+        while (sorted_ <= i) {
+            const size_t next = std::min(all_.size(), std::max<size_t>(64, sorted_ * 4));
+            const auto from = all_.begin() + static_cast<std::ptrdiff_t>(sorted_);
+            const auto to = all_.begin() + static_cast<std::ptrdiff_t>(next);
+            if (next < all_.size()) std::nth_element(from, to, all_.end(), before);
+            std::sort(from, to, before);
+            sorted_ = next;
+        }
+        return all_[i];
     }
-    return sorted.size();
+
+    double total() {
+        double sum = 0.0;
+        if (size_ == all_.size()) {
+            for (const Candidate& c : all_) sum += c.weight;
+        } else {
+            for (size_t i = 0; i < size_; ++i) sum += at(i).weight;
+        }
+        return sum;
+    }
+
+private:
+    std::vector<Candidate> all_;
+    size_t size_, sorted_ = 0;
+};
+
+// Keeps the fewest of the most likely that reach `share` of the whole.
+void keep_share(Ranked& r, double share) {
+    const double wanted = share * r.total();
+    double sum = 0.0;
+    for (size_t i = 0; i < r.size(); ++i) {
+        sum += r.at(i).weight;
+        if (sum >= wanted) return r.keep(i + 1);
+    }
+}
+
+void keep_above(Ranked& r, double weight) {
+    for (size_t i = 1; i < r.size(); ++i) {
+        if (r.at(i).weight < weight) return r.keep(i);
+    }
 }
 
 }  // namespace
@@ -40,25 +82,16 @@ int32_t sample(const float* logits, int64_t n, float temperature, int32_t top_k,
         const double w = std::exp((static_cast<double>(logits[i]) - peak) / static_cast<double>(temperature));
         all[static_cast<size_t>(i)] = {w, static_cast<int32_t>(i)};
     }
-    if (top_k > 0 && static_cast<size_t>(top_k) < all.size()) {
-        std::nth_element(all.begin(), all.begin() + top_k, all.end(), before);
-        all.resize(static_cast<size_t>(top_k));
+    Ranked ranked(std::move(all));
+    if (top_k > 0) ranked.keep(static_cast<size_t>(top_k));
+    if (top_p < 1.0f) keep_share(ranked, static_cast<double>(top_p));
+    if (min_p > 0.0f) keep_above(ranked, static_cast<double>(min_p) * ranked.at(0).weight);
+    double left = uniform * ranked.total();
+    for (size_t i = 0; i < ranked.size(); ++i) {
+        left -= ranked.at(i).weight;
+        if (left < 0.0) return ranked.at(i).id;
     }
-    std::sort(all.begin(), all.end(), before);
-    double total = 0.0;
-    for (const Candidate& c : all) total += c.weight;
-    if (top_p < 1.0f) all.resize(nucleus(all, total, static_cast<double>(top_p)));
-    size_t kept = all.size();
-    while (kept > 1 && all[kept - 1].weight < static_cast<double>(min_p) * all[0].weight) --kept;
-    all.resize(kept);
-    total = 0.0;
-    for (const Candidate& c : all) total += c.weight;
-    double left = uniform * total;
-    for (const Candidate& c : all) {
-        left -= c.weight;
-        if (left < 0.0) return c.id;
-    }
-    return all.back().id;
+    return ranked.at(ranked.size() - 1).id;
 }
 
 }  // namespace linnet
