@@ -2,10 +2,10 @@
 
     python bench/hybrid_decode.py [--rounds 20] [--threads 2]
 
-Random bf16 weights (6.6 GiB), one row, a vocabulary of 256 so that the layers are what is measured.
-Prints the time of a step, the bytes of weights it must read (every dense matrix, and of the experts
-the chosen ones), the rate that makes, the rate `torch.nn.functional.linear` reaches over matrices of
-the same shapes in the same run, turn by turn, and the memory a step adds at its peak.
+Random bf16 weights (6.6 GiB), one row, a vocabulary of 256 so that the layers are what is
+measured. Prints the time of a step, the bytes of weights it must read (every dense matrix, and of
+the experts the chosen ones), the rate that makes, the rate `torch.nn.functional.linear` reaches over
+matrices of the same shapes in the same run, turn by turn, and the memory a step adds at its peak.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import torch.nn.functional as F
+import torch.nn.functional as F  # noqa: N812
 
 import torch
 

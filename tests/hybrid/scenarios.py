@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-import toy
+from . import toy
 
 Ids = Sequence[int]
 MAX_SEQ = 64
@@ -18,7 +18,9 @@ MAX_SEQ = 64
 class Subject:
     """A package to load, over and over at different sizes."""
 
-    def __init__(self, folder: Path, numerics: str, *, dtype: str = "f32", tied: bool = False):
+    def __init__(
+        self, folder: Path, numerics: str, *, dtype: str = "f32", tied: bool = False
+    ) -> None:
         self.folder, self.numerics, self.dtype, self.tied = folder, numerics, dtype, tied
 
     def load(self, batch: int = 1, max_seq: int = MAX_SEQ, **sizes: Any) -> Any:

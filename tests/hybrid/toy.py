@@ -1,4 +1,4 @@
-"""A toy model of the family, as `transformers` makes it, and its weights under a checkpoint's names.
+"""A toy model of the family, as `transformers` makes it, and its weights as a checkpoint has them.
 
 HeadDim differs from H / Heads, ValueDim from KeyDim, there are twice as many value heads as key
 heads, 3 of 8 experts run, and the layers make two groups. The weights are drawn so that a float32
@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+SEED = 6  # gradients too are well conditioned: within 1e-4 of float64
 VOCAB = 96
 SIZES: dict[str, int | str] = {
     "Vocab": VOCAB,
@@ -35,7 +36,7 @@ SIZES: dict[str, int | str] = {
 
 
 @cache
-def reference(tied: bool = False, seed: int = 0) -> Any:
+def reference(tied: bool = False, seed: int = SEED) -> Any:
     """`Qwen3_5MoeForCausalLM` in float32 with random weights that bf16 holds exactly."""
     from transformers import Qwen3_5MoeForCausalLM
     from transformers.models.qwen3_5_moe.configuration_qwen3_5_moe import Qwen3_5MoeTextConfig
@@ -96,7 +97,7 @@ def scaled(name: str, drawn: torch.Tensor) -> torch.Tensor:
     return drawn * share * drawn.shape[-1] ** -0.5
 
 
-def checkpoint(tied: bool = False, seed: int = 0) -> dict[str, torch.Tensor]:
+def checkpoint(tied: bool = False, seed: int = SEED) -> dict[str, torch.Tensor]:
     """The weights as the published checkpoint names them."""
     named = reference(tied, seed).state_dict()
     renamed = {
@@ -108,7 +109,7 @@ def checkpoint(tied: bool = False, seed: int = 0) -> dict[str, torch.Tensor]:
 
 
 @torch.no_grad()
-def logits(ids: Sequence[int], tied: bool = False, seed: int = 0) -> torch.Tensor:
+def logits(ids: Sequence[int], tied: bool = False, seed: int = SEED) -> torch.Tensor:
     """`transformers`' logits `[S, Vocab]` of one text."""
     out = reference(tied, seed)(torch.tensor([list(ids)])).logits[0]
     assert isinstance(out, torch.Tensor)

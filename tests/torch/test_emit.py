@@ -57,10 +57,10 @@ ALLOWED = {"torch", "torch.nn.functional", "math", "enum", "typing", "__future__
 def test_generated_modules_stand_alone(tmp_path: Path) -> None:
     for entry in ("forward", "step", "count_down"):
         tree = ast.parse(source(tmp_path, entry))
-        imported = {
-            alias.name for node in ast.walk(tree) if isinstance(node, ast.Import)
-            for alias in node.names
-        } | {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}  # fmt: skip
+        nodes = list(ast.walk(tree))
+        plain = [n for n in nodes if isinstance(n, ast.Import)]
+        imported = {alias.name for n in plain for alias in n.names}
+        imported |= {n.module for n in nodes if isinstance(n, ast.ImportFrom)}
         assert imported <= ALLOWED
 
 

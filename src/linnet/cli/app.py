@@ -21,8 +21,10 @@ _COMMANDS = {
     "fmt": "linnet.cli.fmt",
     "init": "linnet.cli.init",
     "inspect": "linnet.cli.inspect",
+    "jax": "linnet.cli.jax",
     "nest": "linnet.cli.nest",
     "run": "linnet.cli.generate",
+    "stablehlo": "linnet.cli.stablehlo",
     "torch": "linnet.cli.torch",
 }
 

@@ -1,4 +1,4 @@
-"""The JAX backend: readable generated source, and models compiled through StableHLO.
+"""The JAX backend: readable generated source, and programs compiled through StableHLO.
 
     import linnet.jax
     decode = linnet.jax.load_source("package/src/lib.linnet", entry="decode", weights="folder")
@@ -9,11 +9,13 @@ from linnet.backends.errors import InputError, StateError
 from linnet.jax.runtime.entry import Entry
 from linnet.jax.runtime.load import (
     generate_source,
+    load,
     load_model,
     load_source,
     load_source_model,
 )
 from linnet.jax.runtime.model import Model
+from linnet.jax.stablehlo import stablehlo
 
 __all__ = [
     "Entry",
@@ -21,7 +23,9 @@ __all__ = [
     "Model",
     "StateError",
     "generate_source",
+    "load",
     "load_model",
     "load_source",
     "load_source_model",
+    "stablehlo",
 ]

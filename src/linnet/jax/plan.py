@@ -40,9 +40,12 @@ class Plan:
     stepped: bool
 
 
-def plan(lowered: Lowered, entry: str, *, whole: bool) -> Plan:
-    """Decides how `entry` runs; with `whole` it is always one program."""
-    functions, ready = thread_ready(lowered, entry)
+def plan(lowered: Lowered, entry: str, *, whole: bool, alone: bool = False) -> Plan:
+    """Decides how `entry` runs; with `whole` it is always one program, and `alone` takes nothing
+    that was worked out before."""
+    functions, ready = dict(lowered.functions), ()
+    if not alone:
+        functions, ready = thread_ready(lowered, entry)
     origins = dict(lowered.origins)
     key = lowered.entries[entry]
     loops = _with_loops(functions)

@@ -46,11 +46,11 @@ def show(
     progress: Progress | None = None,
 ) -> str:
     """A card as text: what it is, its parameters by part, its state. Needs no weights."""
-    from linnet.nest.describe import manifest_for, show_lines
+    from linnet.nest.describe import binding_for, show_lines
     from linnet.nest.find import find_card
 
     found = find_card(card, cache_dir, progress)
-    return "\n".join(show_lines(found, manifest_for(found), full))
+    return "\n".join(show_lines(found, binding_for(found), full))
 
 
 def check(folder: str | Path) -> None:

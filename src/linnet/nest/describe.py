@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 
 from linnet.api import load_program
 from linnet.diagnostics.diagnostic import CompileError, Diagnostic
 from linnet.ir import Program
+from linnet.nest.active import row_state, shares
 from linnet.nest.card import CARD_NAME, Card
 from linnet.nest.errors import problem, quoted
 from linnet.nest.loader import confine
 from linnet.nest.progress import size_text
-from linnet.passes import BindError, bind
+from linnet.passes import BindError, Binding, bind
 from linnet.weights import Manifest, ParamSpec, manifest_of, read_bindings
 
 
@@ -52,10 +54,15 @@ def check_folder(folder: str | Path) -> CheckResult:
 
 def manifest_for(card: Card) -> Manifest:
     """What the card's program needs with the card's generics. Raises `CompileError`."""
+    return manifest_of(binding_for(card))
+
+
+def binding_for(card: Card) -> Binding:
+    """The card's program bound to the card's generics. Raises `CompileError`."""
     confine(card)
     program = load_program(card.source_path)
     try:
-        return manifest_of(bind(program, card.source.root, dict(card.generics)))
+        return bind(program, card.source.root, dict(card.generics))
     except BindError as error:
         span = None
         found = [problem("E5028", text, span=span) for text in error.problems]
@@ -109,8 +116,9 @@ def _check_bindings(card: Card, manifest: Manifest) -> Iterable[Diagnostic]:
             yield problem("E5028", what, help=f"add a line for it to {card.bindings_path.name}")
 
 
-def show_lines(card: Card, manifest: Manifest, full: bool = False) -> list[str]:
+def show_lines(card: Card, binding: Binding, full: bool = False) -> list[str]:
     """The card and its sizes as lines of text; `full` lists every parameter."""
+    manifest = manifest_of(binding)
     lines = [card.title or card.name, ""]
     if card.summary:
         lines += [card.summary, ""]
@@ -127,13 +135,42 @@ def show_lines(card: Card, manifest: Manifest, full: bool = False) -> list[str]:
     count = sum(_count(p.shape) for p in held)
     total = sum(p.nbytes for p in held)
     lines += ["", f"{count:,} parameters in {len(held)} tensors, {size_text(total)}"]
-    for part, (number, size) in _parts(held, manifest).items():
+    read = shares(binding)
+    for part, (number, size) in _parts(held, manifest, read).items():
         lines.append(f"  {part:24}{number:>16,}{size_text(size):>12}")
     lines += [f"  {path:24}{f'tied to {to}':>28}" for path, to in tied.items()]
-    state = sum(s.nbytes for s in manifest.states)
-    lines.append(f"state: {len(manifest.states)} tensors, {size_text(state)}")
+    active = _active_text(held, {p: s for p, s in read.items() if p not in tied.values()})
+    lines += [active] if active else []
+    lines += _state_lines(binding, manifest)
     if full:
         lines += [""] + [f"  {p.path}: {list(p.shape)} {p.dtype}" for p in held]
+    return lines
+
+
+def _active_text(held: list[ParamSpec], read: dict[str, Fraction]) -> str:
+    """How many parameters a token reads, where it goes through a part of the experts only."""
+    if not any(_stacked(p, read) for p in held):
+        return ""
+    count = sum(_count(p.shape) for p in held)
+    active = int(sum(_count(p.shape) * read.get(p.path, 1) for p in held))
+    return f"active: {active:,} parameters a token, {active / count:.1%} of them"
+
+
+def _stacked(param: ParamSpec, read: dict[str, Fraction]) -> bool:
+    """Whether the parameter is a stack of experts, a token reading some of them."""
+    return param.path in read and len(param.shape) > 2
+
+
+def _state_lines(binding: Binding, manifest: Manifest) -> list[str]:
+    total = sum(s.nbytes for s in manifest.states)
+    lines = [f"state: {len(manifest.states)} tensors, {size_text(total)}"]
+    size = row_state(binding) if total else None
+    if size is not None and size.each:
+        row = size_text(size.each * size.positions + size.fixed)
+        lines.append(
+            f"  a row: {row}, {size_text(size.each)} for each of {size.positions:,} positions"
+            f" and {size_text(size.fixed)} beside them"
+        )
     return lines
 
 
@@ -170,12 +207,16 @@ def _weights_text(card: Card) -> str:
     return f"{where or 'beside the card'}: {files}"
 
 
-def _parts(held: list[ParamSpec], manifest: Manifest) -> dict[str, tuple[int, int]]:
-    """Parameters and bytes by the first name of each path, arrays with their length."""
+def _parts(
+    held: list[ParamSpec], manifest: Manifest, read: dict[str, Fraction]
+) -> dict[str, tuple[int, int]]:
+    """Parameters and bytes by the first name of each path, arrays with their length, stacks of
+    experts apart."""
     parts: dict[str, tuple[int, int]] = {}
     for param in held:
         head = param.path.split(".", 1)[0]
         name = f"{head}[{manifest.arrays[head]}]" if head in manifest.arrays else head
+        name += " experts" if _stacked(param, read) else ""
         number, size = parts.get(name, (0, 0))
         parts[name] = (number + _count(param.shape), size + param.nbytes)
     return parts

@@ -60,11 +60,11 @@ def run_model(
     `dtype` sets the card's generic `T`. A seed is drawn and told when sampling without one.
     """
     out, progress = out or sys.stdout, Progress(err)
-    find_loader(backend)  # before anything is fetched
     if max_new_tokens < 1:
         fail("E5026", f"at least one new token is needed, not {max_new_tokens}")
     sampling = Sampling(temperature, secrets.randbits(32) if seed is None else seed)
     card = find_card(model, cache_dir, progress)
+    find_loader(backend)  # before weights are fetched, after what takes no time to refuse
     bound = {**card.generics, **(generics or {})}
     try:
         files = [Path(weights)] if weights else fetch_weights(card, cache_dir, progress)

@@ -119,10 +119,12 @@ class Aliases:
 
 @dataclass(slots=True)
 class Liveness:
-    """For each operation, the values with origins that are used after it."""
+    """For each operation, the values with origins that are used after it. What a loop yields is
+    used from each turn on until the loop ends, where all of it is stacked."""
 
     aliases: Aliases
     after: dict[Op, frozenset[Value]] = field(default_factory=dict)
+    yielded: frozenset[Value] = frozenset()
 
     def compute(self) -> Liveness:
         self.region(self.aliases.function.body, frozenset())
@@ -136,13 +138,17 @@ class Liveness:
         live = set(out) | self.tracked(region.results)
         for op in reversed(region.ops):
             live.difference_update(op.results)
-            self.after[op] = frozenset(live)
+            self.after[op] = frozenset(live) | self.yielded
             if op.regions:
                 inside = self.tracked(free_of_op(op))
                 # A loop comes back: what it takes from outside stays live all through it.
                 end = frozenset(live if op.kind in _BRANCHES else live | inside)
+                outer = self.yielded
+                if yields := op.attrs.get("yields", 0):
+                    self.yielded |= self.tracked(op.regions[-1].results[-yields:])
                 for inner in op.regions:
                     live |= self.region(inner, end) - set(inner.params)
+                self.yielded = outer
                 live |= inside
             live |= self.tracked(op.operands)
         return live

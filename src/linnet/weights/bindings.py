@@ -2,8 +2,9 @@
 
 A bindings file is a JSON object from parameter path to tensor name. A path segment may be a
 placeholder, `"layers.{i}.mlp.up.weight": "model.layers.{i}.mlp.up_proj.weight"`, which stands for
-every index the bound program has there; several may nest. In the tensor's name a placeholder may be
-a sum, for checkpoints that number layers through: `{4g+i}`. A line for one path wins over a template.
+every index the bound program has there; several may nest. In the tensor's name a placeholder may
+be a sum, for checkpoints that number layers through: `{4g+i}`. A line for one path wins over a
+template.
 """
 
 from __future__ import annotations

@@ -432,6 +432,11 @@ def emit_static_for(w: Writer, op: Op, write: RegionWriter) -> None:
 
 def emit_for_subs(w: Writer, op: Op, write: RegionWriter) -> None:
     body, array, var = op.regions[0], op.attrs["array"], op.attrs["var"]
+    kinds = {v: e.kind for v, e in w.subs.items()}
+    kind = w.module.array(w.function, array, kinds)[2]
+    if op in w.module.hosts.rolled:
+        _scan_blocks(w, op, write, kind)
+        return
     if writes_state(w, body):
         w.keep_old_state()
     carried = Carried(w, op.operands, op.results, body.params)
@@ -441,17 +446,48 @@ def emit_for_subs(w: Writer, op: Op, write: RegionWriter) -> None:
     blocks = f"{w.ref(array)}{run}"
     if not _touches_element_state(w, body, var):
         header = f"for {name} in {blocks}:"
-        w.subs[var] = Element(name, (), "")
+        w.subs[var] = Element(name, kind, (), "")
     else:
         counter = w.names.fresh("i")
         extra = f", {first}" if first else ""
         header = f"for {counter}, {name} in enumerate({blocks}{extra}):"
-        w.subs[var] = Element(name, (*w.state_path(array), f"[{counter}]"), counter)
+        w.subs[var] = Element(name, kind, (*w.state_path(array), f"[{counter}]"), counter)
     with w.block(header):
         carried.enter(body.params)
         write(w, body)
         carried.leave(body.results)
     carried.finish()
+
+
+def _scan_blocks(w: Writer, op: Op, write: RegionWriter, kind: str) -> None:
+    """A loop over stacked blocks: their parameters are scanned, their states carried."""
+    body, array, var = op.regions[0], op.attrs["array"], op.attrs["var"]
+    state = writes_state(w, body)
+    w.flush()
+    carry = Carry.of(w, op.operands, body.params, state, frozenset())
+    if not carry.variables:
+        return
+    turn, element = w.names.fresh("turn"), w.names.fresh("element_")
+    name = w.names.fresh(var.name or field(str(array.steps[-1])))
+    counter = w.names.fresh("i")
+    path = w.state_path(array)
+    w.subs[var] = Element(name, kind, (*path, f"<{counter}>"), counter)
+    parameter = carry.parameter()
+    with w.block(f"def {turn}({parameter}, {element}):"):
+        w.line(f"{counter}, {name} = {element}")
+        carry.enter(body.params, parameter)
+        write(w, body)
+        exprs = [w.component(v) for v in body.results]
+        w.flush(frozenset().union(*(e.names for e in exprs)))
+        kept = [e.text for e in exprs] + ([STATE] if state else [])
+        w.line(f"return {together(kept)}, None")
+    if state:
+        w.keep_old_state(frozenset().union(*(e.names for e in carry.first)))
+    first, last = op.attrs.get("start"), op.attrs.get("stop")
+    run = "" if first is None and last is None else f", {first or 0}, {last}"
+    blocks = f"{w.module.helper('numbered')}({w.ref(array)}{run})"
+    w.line(f"{together(carry.variables)}, _ = lax.scan({turn}, {carry.initial}, {blocks})")
+    carry.leave(op.results)
 
 
 def _touches_element_state(w: Writer, body: Region, var: object) -> bool:

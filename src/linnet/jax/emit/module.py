@@ -9,7 +9,7 @@ from linnet.backends.expr import Expr
 from linnet.backends.hosts import Hosts, analyze
 from linnet.backends.names import Names, attribute, comment
 from linnet.backends.sources import kernel_names, kernel_text
-from linnet.ir import Function, Op, Region
+from linnet.ir import Function, Op, Ref, Region, SubVar
 from linnet.ir.walk import walk
 from linnet.jax.emit.blocks import BlockTypes
 from linnet.jax.emit.function import write_function
@@ -30,7 +30,9 @@ class Options:
     """What the text depends on besides the program.
 
     `jitted` names the functions (by key) that are compiled by themselves, `compiler` XLA's options
-    for them; with `donate` they take over the storage of the state they change.
+    for them; with `donate` they take over the storage of the state they change. `stacked` names
+    the arrays of blocks, by declaring block and name, that are one block whose arrays have a first
+    axis more: loops over those are `lax.scan`.
     """
 
     numerics: str = "fast"
@@ -39,6 +41,7 @@ class Options:
     jitted: frozenset[str] = frozenset()
     compiler: Mapping[str, object] | None = None
     donate: bool = False
+    stacked: frozenset[tuple[str, str]] = frozenset()
 
 
 @dataclass(slots=True)
@@ -84,9 +87,10 @@ class ModuleWriter:
     ) -> None:
         self.functions, self.entries, self.origins = functions, entries, origins
         self.kernels, self.options = kernels, options
+        self.program = binding.program
         device = {*entries.values(), *options.jitted}
         device.update(n for n, f in functions.items() if f.grad is not None)
-        self.hosts: Hosts = analyze(functions, device, rolled_loops(functions), enums=False)
+        self.hosts: Hosts = analyze(functions, device, self._rolled_loops(), enums=False)
         self.names = Names((*kernel_names(KERNELS), *MODULE_NAMES))
         self.blocks = BlockTypes(binding, self.names)
         self.callees: dict[str, Callee] = {}
@@ -104,6 +108,32 @@ class ModuleWriter:
     @property
     def exact(self) -> bool:
         return self.options.numerics == "exact"
+
+    def _rolled_loops(self) -> frozenset[Op]:
+        """The loops over blocks or between constants that run as loops of the device."""
+        found = set()
+        for function in self.functions.values():
+            places: dict[SubVar, str] = {}
+            for op in walk(function.body):
+                if op.kind == "static_for" and not _is_short(op):
+                    found.add(op)
+                elif op.kind == "for_subs":
+                    owner, name, inner = self.array(function, op.attrs["array"], places)
+                    places[op.attrs["var"]] = inner
+                    if (owner, name) in self.options.stacked:
+                        found.add(op)
+        return frozenset(found)
+
+    def array(
+        self, function: Function, ref: Ref, places: Mapping[SubVar, str]
+    ) -> tuple[str, str, str]:
+        """The block that declares the array `ref`, the array's name, and its elements' block."""
+        at = str(function.block) if ref.root is None else places[ref.root]
+        *way, last = ref.steps
+        for step in way:
+            if isinstance(step, str):
+                at = self.program.blocks[at].subs[step].block
+        return at, str(last), self.program.blocks[at].subs[str(last)].block
 
     def _declare_types(self, function: Function) -> None:
         """Names structs and enums before any local variable gets a name."""
@@ -236,12 +266,19 @@ class ModuleWriter:
 
         return write_gradient(self, callee, lines)
 
+    def _notes(self) -> list[str]:
+        if not self.options.stacked:
+            return []
+        arrays = sorted(f"{block.rpartition('::')[2]}.{name}" for block, name in self.options.stacked)
+        return [comment(f"# stacked along a first axis: {', '.join(arrays)}")]
+
     def _header(self) -> list[str]:
         entries = ", ".join(sorted(self.entries))
         lines = [
             "# JAX code made by linnet from",
             f"# {comment(self.options.title)}",
             f"# entries: {comment(entries)}; numerics: {self.options.numerics}",
+            *self._notes(),
             "",
             "from __future__ import annotations",
             "",
@@ -263,16 +300,6 @@ class ModuleWriter:
 
 
 _ENUM_NAMES = frozenset(("name", "value", "mro", *dir(int)))
-
-
-def rolled_loops(functions: Mapping[str, Function]) -> frozenset[Op]:
-    """The static loops that run as loops of the device."""
-    found = set()
-    for function in functions.values():
-        for op in walk(function.body):
-            if op.kind == "static_for" and not _is_short(op):
-                found.add(op)
-    return frozenset(found)
 
 
 def _is_short(op: Op) -> bool:
@@ -306,4 +333,4 @@ def _touches(function: Function, known: Mapping[str, Callee]) -> tuple[bool, boo
     return block, state, writes
 
 
-__all__ = ["Callee", "Generated", "ModuleWriter", "Options", "rolled_loops"]
+__all__ = ["Callee", "Generated", "ModuleWriter", "Options"]

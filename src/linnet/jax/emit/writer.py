@@ -58,10 +58,11 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """What a loop over a sub array calls its element: the block, and the way to its state, in
-    which `counter` is the loop's number."""
+    """What a loop over a sub array calls its element: the block, its declaration, and the way to
+    its state, in which `counter` is the loop's number."""
 
     block: str
+    kind: str
     state: tuple[Step, ...]
     counter: str
 
@@ -278,17 +279,39 @@ class Writer:
 
     def state_path(self, ref: Ref) -> tuple[Step, ...]:
         start = () if ref.root is None else self.subs[ref.root].state
-        return (*start, *ref.steps)
+        steps: list[Step] = [
+            f"<{step}>" if stacked else step for step, stacked in self.steps(ref)
+        ]
+        return (*start, *steps)
 
     def state_text(self, path: Sequence[Step]) -> str:
         text = STATE
         for step in path:
-            index = self._is_index(step)
-            text += f"[{str(step).strip('[]')}]" if index else f".{field(str(step))}"
+            if not self._is_index(step):
+                text += f".{field(str(step))}"
+            elif str(step).startswith("<"):
+                text = f"{self.module.helper('element')}({text}, {str(step).strip('<>')})"
+            else:
+                text += f"[{str(step).strip('[]')}]"
         return text
 
     def _is_index(self, step: Step) -> bool:
-        return isinstance(step, int) or step.startswith("[")
+        """Whether the step is an element's number: of a tuple (`[i]`), of stacked blocks (`<i>`)."""
+        return isinstance(step, int) or step.startswith(("[", "<"))
+
+    def steps(self, ref: Ref) -> list[tuple[str | int, bool]]:
+        """The steps of a Ref, each with whether it numbers an element of stacked blocks."""
+        at = str(self.function.block) if ref.root is None else self.subs[ref.root].kind
+        blocks, found, stacked = self.module.program.blocks, [], False
+        for step in ref.steps:
+            if isinstance(step, int):
+                found.append((step, stacked))
+                continue
+            found.append((step, False))
+            subs = blocks[at].subs if at in blocks else {}
+            stacked = (at, step) in self.module.options.stacked
+            at = subs[step].block if step in subs else at
+        return found
 
     def store(self, path: Sequence[Step], text: str) -> None:
         """Rebinds `state` with `text` at `path`."""
@@ -300,7 +323,7 @@ class Writer:
             self.line(f"{STATE} = {STATE}._replace({field(str(path[0]))}={text})")
             return
         steps = ", ".join(
-            str(s).strip("[]") if self._is_index(s) else repr(field(str(s))) for s in path
+            str(s).strip("[]<>") if self._is_index(s) else repr(field(str(s))) for s in path
         )
         self.line(f"{STATE} = {self.module.helper('put')}({STATE}, {text}, {steps})")
 
@@ -406,8 +429,11 @@ class Writer:
 
     def ref(self, ref: Ref) -> str:
         text = BLOCK if ref.root is None else self.subs[ref.root].block
-        for step in ref.steps:
-            text += f"[{step}]" if isinstance(step, int) else f".{field(step)}"
+        for step, stacked in self.steps(ref):
+            if stacked:
+                text = f"{self.module.helper('element')}({text}, {step})"
+            else:
+                text += f"[{step}]" if isinstance(step, int) else f".{field(step)}"
         return text
 
     def ref_names(self, ref: Ref) -> frozenset[str]:

@@ -5,16 +5,33 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 from jax import lax
 
 
 def put(tree: Any, value: Any, step: Any, *rest: Any) -> Any:
-    """`tree` with `value` at the end of the steps, names of fields or numbers"""
+    """`tree` with `value` at the end of the steps, names of fields or numbers of elements"""
     if isinstance(step, str):
         inner = put(getattr(tree, step), value, *rest) if rest else value
         return tree._replace(**{step: inner})
-    inner = put(tree[step], value, *rest) if rest else value
-    return (*tree[:step], inner, *tree[step + 1 :])
+    inner = put(element(tree, step), value, *rest) if rest else value
+    if type(tree) is tuple:
+        return (*tree[:step], inner, *tree[step + 1 :])
+    return jax.tree.map(lambda a, b: lax.dynamic_update_index_in_dim(a, b, step, 0), tree, inner)
+
+
+def element(blocks: Any, number: Any) -> Any:
+    """one of several blocks, in a tuple or stacked along a first axis"""
+    if type(blocks) is tuple:
+        return blocks[number]
+    return jax.tree.map(lambda a: lax.dynamic_index_in_dim(a, number, keepdims=False), blocks)
+
+
+def numbered(blocks: Any, start: int = 0, stop: int | None = None) -> Any:
+    """stacked blocks from `start` to `stop` with their numbers, as `lax.scan` takes them"""
+    blocks = jax.tree.map(lambda a: a[start:stop], blocks)
+    return start + jnp.arange(jax.tree.leaves(blocks)[0].shape[0]), blocks
 
 
 def optional(value: Any, zeros: Any) -> Any:

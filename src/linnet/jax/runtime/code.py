@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import linecache
 import types
@@ -14,6 +15,7 @@ import jax
 from linnet.jax.emit.module import Callee, Generated, ModuleWriter, Options
 from linnet.jax.natives.table import KERNELS, selector
 from linnet.jax.plan import Plan, plan
+from linnet.jax.runtime.tree import Trees, stackable
 from linnet.passes import Binding, lower
 from linnet.types import GenericArg
 
@@ -22,14 +24,21 @@ _serial = itertools.count()
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How a model runs. With `whole` each entry is one program; `donate` lets a call take over the
-    storage of the state it is given; `trainable` code keeps ops' own gradients."""
+    """How a model runs.
+
+    With `whole` each entry is one program; with `scan` programs loop over stacked blocks instead of
+    repeating their code. `donate` lets a call take over the storage of the state it is given,
+    `trainable` code keeps ops' own gradients, `alone` programs work out for themselves what depends
+    on no input.
+    """
 
     numerics: str
     device: str
     whole: bool = False
+    scan: bool = False
     donate: bool = False
     trainable: bool = False
+    alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +49,7 @@ class EntryCode:
     callee: Callee
     plan: Plan
     settings: Settings
+    stacked: frozenset[tuple[str, str]]
 
 
 @dataclass(slots=True)
@@ -79,21 +89,27 @@ def generate(
         trainable=settings.trainable,
         sizes=sizes,
     )
-    planned = plan(lowered, entry, whole=settings.whole)
+    planned = plan(lowered, entry, whole=settings.whole, alone=settings.alone)
+    jitted = planned.jitted
+    stacked = frozenset[tuple[str, str]]()
+    if settings.scan and not planned.stepped:
+        everything = frozenset(p.path for p in binding.params)
+        stacked = stackable(binding, everything if present is None else present)
+        jitted = frozenset(planned.ready) if stacked else jitted
     options = Options(
-        settings.numerics, settings.trainable, title, planned.jitted,
+        settings.numerics, settings.trainable, title, jitted,
         compiler_options(settings) if planned.stepped else None,
-        settings.donate and planned.stepped,
+        settings.donate and planned.stepped, stacked,
     )  # fmt: skip
     writer = ModuleWriter(
         binding, planned.functions, {entry: lowered.entries[entry]}, planned.origins, KERNELS,
         options,
     )  # fmt: skip
     generated = writer.generate()
-    return EntryCode(generated, generated.calls[entry], planned, settings)
+    return EntryCode(generated, generated.calls[entry], planned, settings, stacked)
 
 
-def execute(code: EntryCode, name: str) -> Loaded:
+def execute(code: EntryCode, binding: Binding, name: str) -> Loaded:
     """Runs the module's text; an entry that is one program is compiled as one."""
     file = f"<linnet {name} {next(_serial)}>"
     text = code.generated.text
@@ -102,17 +118,47 @@ def execute(code: EntryCode, name: str) -> Loaded:
     namespace = module.__dict__
     exec(compile(text, file, "exec"), namespace)
     function = namespace[code.callee.name]
-    return Loaded(code, function if code.plan.stepped else _whole(code, function), namespace)
+    if not code.plan.stepped:
+        function = compiled(code, binding, function)
+    return Loaded(code, function, namespace)
 
 
-def _whole(code: EntryCode, function: Callable[..., Any]) -> Callable[..., Any]:
+def compiled(
+    code: EntryCode, binding: Binding, function: Callable[..., Any], **how: Any
+) -> Callable[..., Any]:
+    """The entry as one program, from trees and to trees whose blocks are not stacked."""
     donate = code.settings.donate and code.callee.writes
+    if code.callee.takes_state and code.stacked:
+        function = _stacking(code, binding, function)
     return jax.jit(
         function,
         static_argnames=code.callee.size_names,
         donate_argnames=("state",) if donate else (),
         compiler_options=compiler_options(code.settings),
+        **how,
     )
+
+
+def _stacking(
+    code: EntryCode, binding: Binding, function: Callable[..., Any]
+) -> Callable[..., Any]:
+    """The function on states as they lie between calls, one array a path."""
+    plain, stacked = Trees(binding), Trees(binding, code.stacked)
+    callee = code.callee
+
+    def run(*args: Any) -> Any:
+        at = 1 if callee.takes_block else 0
+        flat = plain.flat_states(args[at])
+        result = function(*args[:at], stacked.states(flat.get), *args[at + 1 :])
+        if not callee.writes:
+            return result
+        result, state = result if callee.function.body.results else (None, result)
+        found = plain.like(args[at], stacked.flat_states(state))
+        return (result, found) if callee.function.body.results else found
+
+    run.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+    run.__name__ = function.__name__
+    return run
 
 
 def prepare(loaded: Loaded) -> tuple[Any, ...]:

@@ -14,6 +14,7 @@ from linnet.jax.runtime.arrays import settings, zeros_of
 from linnet.jax.runtime.results import outside
 
 if TYPE_CHECKING:
+    from linnet.jax.runtime.code import Loaded
     from linnet.jax.runtime.model import Program
 
 Flat = Mapping[str, Any]
@@ -26,11 +27,15 @@ class Entry:
     new_state)`, states being arrays by path and all zero where none are given.
     """
 
-    def __init__(self, program: Program, parameters: Flat, name: str | None) -> None:
+    def __init__(
+        self, program: Program, parameters: Flat, name: str | None, donate: bool = False
+    ) -> None:
         if name is None:
             known = ", ".join(sorted(program.entries)) or "none"
             raise InputError(f"which entry? choose with entry= one of {known}")
         self._program, self._parameters, self.name = program, dict(parameters), name
+        self._how = replace(program.settings, donate=donate)
+        self._trees: dict[Any, Any] = {}
 
     @property
     def parameters(self) -> dict[str, jax.Array]:
@@ -61,12 +66,14 @@ class Entry:
         program = self._program
         arrays = same_parameters(self._parameters, params)
         traced = _traced((arrays, inputs, state, named))
-        how = replace(program.settings, donate=False, whole=traced, trainable=traced)
+        how = self._how
+        if traced:
+            how = replace(how, donate=False, whole=True, trainable=True)
         with settings():
             checked = program.read(self.name, merged(program, self.name, inputs, named), generics)
             loaded = program.loaded(self.name, how, checked)
             callee = loaded.code.callee
-            tree = program.trees.params(arrays.get)
+            tree = self._tree(loaded, params, arrays) if callee.takes_block else None
             given = self._state(state) if callee.takes_state else None
             result, after = program.call(self.name, loaded, checked, tree, given)
             kinds = callee.function.result_types
@@ -83,8 +90,16 @@ class Entry:
 
     @property
     def _code(self) -> Any:
-        how = replace(self._program.settings, donate=False)
-        return self._program.code(self.name, how)
+        return self._program.code(self.name, self._how)
+
+    def _tree(self, loaded: Loaded, params: Flat, arrays: Flat) -> Any:
+        """The parameters as the code takes them; its own are put together once."""
+        if params is not self._parameters:
+            return self._program.params(loaded, arrays.get)
+        key = loaded.code.stacked
+        if key not in self._trees:
+            self._trees[key] = self._program.params(loaded, arrays.get)
+        return self._trees[key]
 
     def _state(self, state: Flat | None) -> Any:
         known = {s.path: s.type for s in self._program.binding.states}
@@ -100,9 +115,7 @@ class Entry:
         """The Python module that runs the entry."""
         from linnet.jax.runtime.model import source_of
 
-        return source_of(
-            self._program, self.name, generics, replace(self._program.settings, donate=False)
-        )
+        return source_of(self._program, self.name, generics, self._how)
 
 
 def _traced(values: Any) -> bool:

@@ -48,6 +48,31 @@ def load_source(
     return Entry(program, arrays, program.default)
 
 
+def load(
+    source: Source,
+    *,
+    generics: Mapping[str, int | str] | None = None,
+    weights: Any = None,
+    bindings: Any = None,
+    entry: str | None = None,
+    root: str | None = None,
+    numerics: str = "fast",
+    cast_dtype: bool = False,
+    std_root: str | Path | None = None,
+    present: Collection[str] = (),
+) -> Entry:
+    """One entry of a program through StableHLO: one compiled program for each set of shapes.
+
+    As `load_source`, but a call with state takes over the storage of the state it is given, so
+    that XLA updates caches where they lie.
+    """
+    program, arrays = _program(
+        source, generics, weights, bindings, entry, root, numerics, cast_dtype, std_root, present,
+        True,
+    )  # fmt: skip
+    return Entry(program, arrays, program.default, donate=True)
+
+
 def load_source_model(source: Source, **options: Any) -> Model:
     """What `load_source` loads as a model that keeps its own state and runs every entry."""
     return _model(source, False, options)
@@ -88,7 +113,7 @@ def _program(
         raise ValueError(f"numerics is one of {', '.join(NUMERICS)}, not {numerics!r}")
     binding = bound(source, root, entry, generics or {}, std_root)
     default = default_entry(binding, entry)
-    how = Settings(numerics, jax.default_backend(), whole, donate=True)
+    how = Settings(numerics, jax.default_backend(), whole, scan=not whole, donate=True)
     with settings():
         if weights is None:
             absent = {p.path for p in binding.params if p.optional} - set(present)
@@ -121,5 +146,5 @@ def generate_source(
 ) -> str:
     """The Python module that runs one entry of a program, all its parameters present."""
     binding = bind(program, block, generics or {})
-    how = Settings(numerics, "cpu")
+    how = Settings(numerics, "cpu", scan=True)
     return generate(binding, entry, how, None, sizes, block or program.root).generated.text

@@ -32,6 +32,7 @@ class Program:
     ) -> None:
         self.binding, self.present, self.settings, self.default = binding, present, how, default
         self.trees = Trees(binding)
+        self._stacked: dict[frozenset[tuple[str, str]], Trees] = {}
         self.entries: dict[str, Function] = binding.program.entries(binding.block)
         self._signatures: dict[str, Signature] = {}
         self._codes: dict[Any, EntryCode] = {}
@@ -66,8 +67,15 @@ class Program:
         }
         key = (name, how, _frozen(sizes))
         if key not in self._loaded:
-            self._loaded[key] = execute(self.code(name, how, sizes or None), name)
+            self._loaded[key] = execute(self.code(name, how, sizes or None), self.binding, name)
         return self._loaded[key]
+
+    def params(self, loaded: Loaded, find: Any) -> Any:
+        """The tree of parameters as the code takes it."""
+        stacked = loaded.code.stacked
+        if stacked not in self._stacked:
+            self._stacked[stacked] = Trees(self.binding, stacked)
+        return self._stacked[stacked].params(find)
 
     def read(self, name: str, inputs: Any, generics: Mapping[str, Any] | None) -> Checked:
         """The inputs as compiled code takes them, everything about them checked."""
@@ -122,7 +130,7 @@ class Model:
         self._parameters = dict(parameters)
         self._lock = threading.RLock()
         self._broken: str | None = None
-        self._tree: Any = None
+        self._built: dict[Any, Any] = {}  # trees of parameters
         self._state: Any = None
         self.reset_state()
 
@@ -158,7 +166,7 @@ class Model:
     def _run(self, name: str, loaded: Loaded, checked: Checked) -> Any:
         callee = loaded.code.callee
         program = self._program
-        params = self._params() if callee.takes_block else None
+        params = self._params(loaded) if callee.takes_block else None
         program._ready(loaded)
         if callee.writes:
             self._broken = name
@@ -171,10 +179,11 @@ class Model:
         made = outside(kinds[0], result)
         return self._apart(made) if callee.takes_state else made
 
-    def _params(self) -> Any:
-        if self._tree is None:
-            self._tree = self._program.trees.params(self._parameters.get)
-        return self._tree
+    def _params(self, loaded: Loaded) -> Any:
+        key = loaded.code.stacked
+        if key not in self._built:
+            self._built[key] = self._program.params(loaded, self._parameters.get)
+        return self._built[key]
 
     def _apart(self, result: Any) -> Any:
         """The result, none of which shares memory with a state that a later call takes over."""
@@ -210,7 +219,7 @@ class Model:
 
         with self._lock:
             self._parameters = same_parameters(self._parameters, values)
-            self._tree = None
+            self._built.clear()
 
     # --- state ----------------------------------------------------------------------------------
 

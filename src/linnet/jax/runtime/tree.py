@@ -9,18 +9,23 @@ from collections import namedtuple
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+
 from linnet.jax.emit.blocks import has_states
 from linnet.jax.emit.names import field
 from linnet.passes import Binding, Instance, ParamInfo
 
 Find = Callable[[str], Any]
+Flat = Mapping[str, Any]
 
 
 class Trees:
-    """Builds the trees of one binding, and takes them apart."""
+    """Builds the trees of one binding, and takes them apart. Arrays of blocks in `stacked` (by
+    declaring block and name) are one block whose arrays have a first axis more."""
 
-    def __init__(self, binding: Binding) -> None:
-        self.root = binding.root
+    def __init__(self, binding: Binding, stacked: frozenset[tuple[str, str]] = frozenset()) -> None:
+        self.root, self.stacked = binding.root, stacked
         self._types: dict[tuple[str, bool, tuple[str, ...]], Any] = {}
 
     def params(self, find: Find) -> Any:
@@ -36,6 +41,11 @@ class Trees:
         if self.root is not None:
             self._collect(self.root, "", tree, found)
         return found
+
+    def like(self, tree: Any, flat: Flat) -> Any:
+        """A tree of states of the same types as `tree`, with other arrays."""
+        made = self.states(flat.get)
+        return jax.tree.unflatten(jax.tree.structure(tree), jax.tree.leaves(made))
 
     def _type(self, block: str, states: bool, fields: tuple[str, ...]) -> Any:
         key = (block, states, fields)
@@ -58,7 +68,8 @@ class Trees:
         find: Find,
     ) -> Any:  # fmt: skip
         if isinstance(child, tuple):
-            return tuple(self._params(c, f"{prefix}{name}.{k}.", find) for k, c in enumerate(child))
+            parts = [self._params(c, f"{prefix}{name}.{k}.", find) for k, c in enumerate(child)]
+            return stack(parts) if (instance.block, name) in self.stacked else tuple(parts)
         inner = f"{prefix}{name}."
         if name in instance.optional_children:
             if all(find(inner + p.path) is None for p in child.params):
@@ -74,9 +85,9 @@ class Trees:
             if not has_states(child):
                 continue
             if isinstance(child, tuple):
-                values[field(name)] = tuple(
-                    self._states(c, f"{prefix}{name}.{k}.", find) for k, c in enumerate(child)
-                )
+                parts = [self._states(c, f"{prefix}{name}.{k}.", find) for k, c in enumerate(child)]
+                stacked = (instance.block, name) in self.stacked
+                values[field(name)] = stack(parts) if stacked else tuple(parts)
             else:
                 values[field(name)] = self._states(child, f"{prefix}{name}.", find)
         return self._type(instance.block, True, tuple(values))(**values)
@@ -90,10 +101,45 @@ class Trees:
                 continue
             below = getattr(tree, field(name))
             if isinstance(child, tuple):
+                if (instance.block, name) in self.stacked:
+                    below = unstack(below, len(child))
                 for k, c in enumerate(child):
                     self._collect(c, f"{prefix}{name}.{k}.", below[k], found)
             else:
                 self._collect(child, f"{prefix}{name}.", below, found)
 
 
-Flat = Mapping[str, Any]
+def stack(parts: list[Any]) -> Any:
+    """Equal trees as one, along a new first axis."""
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *parts)
+
+
+def unstack(tree: Any, count: int) -> list[Any]:
+    return [jax.tree.map(lambda leaf: leaf[k], tree) for k in range(count)]  # noqa: B023
+
+
+def stackable(binding: Binding, present: frozenset[str]) -> frozenset[tuple[str, str]]:
+    """The arrays of blocks whose elements, wherever they stand, have the same parameters."""
+    good: dict[tuple[str, str], bool] = {}
+    if binding.root is not None:
+        _look(binding.root, "", present, good)
+    return frozenset(key for key, fits in good.items() if fits)
+
+
+def _look(
+    instance: Instance, prefix: str, present: frozenset[str], good: dict[tuple[str, str], bool]
+) -> None:
+    for name, child in instance.children.items():
+        if not isinstance(child, tuple):
+            _look(child, f"{prefix}{name}.", present, good)
+            continue
+        starts = [f"{prefix}{name}.{k}." for k in range(len(child))]
+        held = {
+            tuple(p.path for p in c.params if start + p.path in present)
+            for c, start in zip(child, starts, strict=True)
+        }
+        key = (instance.block, name)
+        some = bool(child) and bool(child[0].params or child[0].states)
+        good[key] = good.get(key, True) and some and len(held) == 1
+        for c, start in zip(child, starts, strict=True):
+            _look(c, start, present, good)

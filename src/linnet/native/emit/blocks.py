@@ -25,7 +25,8 @@ class Structs:
         self.by_instance: dict[int, str] = {}
         self.by_key: dict[Key, str] = {}
         self.keys: dict[int, Key] = {}
-        self.lines: list[str] = []
+        self.samples: dict[Key, Instance] = {}
+        self.packs: set[tuple[Key, str]] = set()
         self.kept: list[Instance] = []
         self._members: dict[str, str] = {}
         self._used: set[str] = set()
@@ -42,11 +43,12 @@ class Structs:
         return self._members[text]
 
     def name(self, instance: Instance) -> str:
-        """The struct's name; written on first use, after those it holds."""
+        """The struct's name."""
         if id(instance) not in self.by_instance:
             key = self._key(instance)
             if key not in self.by_key:
-                self.by_key[key] = self._write(instance)
+                self.by_key[key] = self.names.fresh(instance.block.rpartition("::")[2])
+                self.samples[key] = instance
             self.by_instance[id(instance)] = self.by_key[key]
             self.kept.append(instance)
         return self.by_instance[id(instance)]
@@ -66,7 +68,20 @@ class Structs:
             self.kept.append(instance)
         return found
 
-    def _write(self, instance: Instance) -> str:
+    def packed(self, instance: Instance, member: str) -> str:
+        """The member that holds a parameter's packed form, which is filled in from now on."""
+        self.name(instance)
+        self.packs.add((self._key(instance), member))
+        return f"{self.member(member)}_packed"
+
+    def text(self) -> list[str]:
+        """The structs, those that others hold before them."""
+        lines: list[str] = []
+        for key, struct in self.by_key.items():
+            lines += self._write(key, struct, self.samples[key])
+        return lines
+
+    def _write(self, key: Key, struct: str, instance: Instance) -> list[str]:
         fields: list[str] = []
         fill: list[str] = []
         for name, info in instance.members.items():
@@ -77,6 +92,9 @@ class Structs:
             else:
                 fields.append(f"  {kind}* {place} = nullptr;")
                 fill.append(f"    pointers.next_state({place});")
+            if (key, name) in self.packs:
+                fields.append(f"  const linnet::PackedMatrix* {place}_packed = nullptr;")
+                fill.append(f"    pointers.next_packed({place}_packed);")
         for name, child in instance.children.items():
             place = self.member(name)
             if not isinstance(child, tuple):
@@ -85,10 +103,25 @@ class Structs:
             elif child:
                 fields.append(f"  std::array<{self.name(child[0])}, {len(child)}> {place};")
                 fill.append(f"    for (auto& each : {place}) each.fill(pointers);")
-        struct = self.names.fresh(instance.block.rpartition("::")[2])
-        self.lines += ["", f"struct {struct} {{", *fields, "", "  void fill(Pointers& pointers) {",
-                       *fill, *([] if fill else ["    (void)pointers;"]), "  }", "};"]  # fmt: skip
-        return struct
+        return ["", f"struct {struct} {{", *fields, "", "  void fill(Pointers& pointers) {",
+                *fill, *([] if fill else ["    (void)pointers;"]), "  }", "};"]  # fmt: skip
+
+    def packed_paths(self, root: Instance) -> list[str]:
+        """The paths of parameters whose packed form is wanted, in the order of `fill`."""
+        found: list[str] = []
+
+        def visit(instance: Instance, prefix: str) -> None:
+            key = self._key(instance)
+            found.extend(prefix + name for name in instance.members if (key, name) in self.packs)
+            for name, child in instance.children.items():
+                if not isinstance(child, tuple):
+                    visit(child, f"{prefix}{name}.")
+                    continue
+                for k, element in enumerate(child):
+                    visit(element, f"{prefix}{name}.{k}.")
+
+        visit(root, "")
+        return found
 
 
 _RESERVED = frozenset(("fill", "pointers", "each"))

@@ -69,7 +69,7 @@ def unary_term(kind: str, dtype: DType, x: Term, fast: bool) -> Term:
 def _fast_term(kind: str, dtype: DType, x: Term) -> Term:
     if kind == "rsqrt":
         return rounded(dtype, f"1.0f / std::sqrt({x.text})")
-    text = f"fast_exp({x.text})" if kind == "exp" else f"std::{kind}({x.text})"
+    text = f"std::{kind}({x.text})"
     return Term(f"to_{dtype}({text})" if dtype in HALF else text)
 
 

@@ -4,36 +4,42 @@ from __future__ import annotations
 
 from linnet.ir import Op, Ref
 from linnet.native.emit.control import parts_of
-from linnet.native.emit.dtypes import dtype_of, held, loaded, stored
+from linnet.native.emit.dtypes import dtype_of, held, loaded, stored, to_store
 from linnet.native.emit.layout import dims_of
 from linnet.native.emit.leaves import Leaf, leaves, rebuilt
-from linnet.native.emit.values import Buffer, Entry, Lazy, Maybe, Scalar
+from linnet.native.emit.values import Buffer, Entry, Lazy, Maybe, Place, Scalar
 from linnet.native.emit.writer import Writer
+from linnet.passes import Instance
 from linnet.types import OptionalType, TensorType, Type
 
 
 def emit_param(w: Writer, op: Op) -> None:
-    text = w.ref(op.attrs["ref"])
+    ref: Ref = op.attrs["ref"]
+    text = w.ref(ref)
     type_ = op.result.type
+    outer = Ref(ref.root, ref.steps[:-1])
+    instance = w.instance_at(outer)
+    assert isinstance(instance, Instance)
+    place = Place(instance, w.ref(outer), str(ref.steps[-1]))
     if isinstance(type_, OptionalType):
-        inner = _member(type_.inner, text, None)
+        inner = _member(type_.inner, text, None, place)
         w.define(op.result, Maybe(f"({text} != nullptr)", inner))
         return
-    w.define(op.result, _member(type_, text, None))
+    w.define(op.result, _member(type_, text, None, place))
 
 
-def _member(type_: Type, text: str, root: str | None) -> Entry:
+def _member(type_: Type, text: str, root: str | None, place: Place | None) -> Entry:
     assert isinstance(type_, TensorType)
     dtype = dtype_of(type_)
     if not type_.shape:
         return Scalar(loaded(dtype, f"{text}[0]"), dtype)
-    return Buffer(text, dtype, type_.dims, root, None if root else text)
+    return Buffer(text, dtype, type_.dims, root, place)
 
 
 def emit_state_read(w: Writer, op: Op) -> None:
     ref: Ref = op.attrs["ref"]
     text = w.ref(ref)
-    entry = _member(op.result.type, text, str(ref.steps[-1]))
+    entry = _member(op.result.type, text, str(ref.steps[-1]), None)
     if isinstance(entry, Scalar):  # what the state holds now
         w.define(op.result, w.variable(entry, op.result.name or str(ref.steps[-1])))
         return
@@ -56,8 +62,6 @@ def emit_state_write(w: Writer, op: Op) -> None:
         w.env[value] = entry
     w.flush()
     if isinstance(entry, Scalar):
-        from linnet.native.emit.dtypes import to_store
-
         w.line(f"{text}[0] = {to_store(entry.dtype, entry.text)};")
         return
     w.origin()

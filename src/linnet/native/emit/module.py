@@ -12,6 +12,7 @@ from linnet.native.emit.dtypes import held, loaded, stored, to_store
 from linnet.native.emit.function import write_function
 from linnet.native.emit.leaves import leaves
 from linnet.native.emit.names import Names, comment
+from linnet.native.emit.values import Place
 from linnet.native.emit.writer import Writer
 from linnet.passes import Instance
 from linnet.types import TensorType
@@ -61,6 +62,8 @@ class Generated:
     function: Function
     sizes: tuple[str, ...]
     writes: bool
+    packed: tuple[str, ...] = ()  # parameters wanted in packed form, in the order of binding
+    kernels: bool = False  # whether the text calls the kernel library
 
 
 class ModuleWriter:
@@ -84,6 +87,7 @@ class ModuleWriter:
         self.structs = Structs(self.names)
         self._writing: dict[int, bool] = {}
         self.top_names: set[str] = set()
+        self.uses_kernels = False
 
     @property
     def fast(self) -> bool:
@@ -105,6 +109,11 @@ class ModuleWriter:
 
     def member(self, name: str | int) -> str:
         return self.structs.member(name)
+
+    def packed(self, place: Place) -> str:
+        """The expression of a parameter's packed form."""
+        self.uses_kernels = True
+        return f"*{place.block}.{self.structs.packed(place.instance, place.member)}"
 
     def struct_of(self, callee: Callee) -> str:
         assert callee.instance is not None
@@ -152,9 +161,12 @@ class ModuleWriter:
         body: list[str] = []
         for key in self.callees:
             body += ["", *texts[key]] if key in texts else []
-        text = "\n".join([*self._header(), *self.structs.lines, *body, "", *self._glue(entry)])
+        text = "\n".join([*self._header(), *self.structs.text(), *body, "", *self._glue(entry)])
         sizes = tuple(g.name for g in entry.function.generics)
-        return Generated(text + "\n", entry.function, sizes, entry.writes)
+        packed = () if self.root is None else tuple(self.structs.packed_paths(self.root))
+        return Generated(
+            text + "\n", entry.function, sizes, entry.writes, packed, self.uses_kernels
+        )
 
     def _header(self) -> list[str]:
         return [
@@ -171,7 +183,7 @@ class ModuleWriter:
 
     def _glue(self, entry: Callee) -> list[str]:
         root = "" if self.root is None else self.structs.name(self.root)
-        fill = ["  Pointers pointers{params, states};", "  model->root.fill(pointers);"]
+        fill = ["  Pointers pointers{params, states, weights};", "  model->root.fill(pointers);"]
         return [
             "struct Held {",
             "  Context context;",
@@ -184,9 +196,10 @@ class ModuleWriter:
             'extern "C" void linnet_close(void* model) { delete static_cast<Held*>(model); }',
             "",
             'extern "C" void linnet_bind(void* held, const void* const* params, '
-            "void* const* states) {",
+            "void* const* states,",
+            "                            const void* const* weights) {",
             "  Held* model = static_cast<Held*>(held);",
-            *(fill if root else ["  (void)model, (void)params, (void)states;"]),
+            *(fill if root else ["  (void)model, (void)params, (void)states, (void)weights;"]),
             "}",
             "",
             *self._run(entry),

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from linnet.dims import Dim
+from linnet.passes import Instance
 from linnet.types import DType
 
 if TYPE_CHECKING:
@@ -48,6 +49,15 @@ class Scalar:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """A block's parameter: the block, its C++ expression, the parameter's name."""
+
+    instance: Instance
+    block: str
+    member: str
+
+
+@dataclass(frozen=True, slots=True)
 class Buffer:
     """A dense row-major tensor at pointer `text`. `root` names the state whose memory it is."""
 
@@ -55,7 +65,7 @@ class Buffer:
     dtype: DType
     dims: Dims
     root: str | None = None
-    param: str | None = None  # the member that holds it, for weights
+    param: Place | None = None  # for a parameter, where it is held
 
     @property
     def roots(self) -> frozenset[str]:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from linnet.backends.natives import Native, Table
-from linnet.ir import Op
-from linnet.native.emit.writer import Writer
+from linnet.native.natives import attention, basics, caches
+from linnet.native.natives.base import KernelWriter
 from linnet.passes.natives import NativeSelector
 
-KernelWriter = Callable[[Writer, Op], None]
-ROWS: tuple[Native[KernelWriter], ...] = ()
+ROWS: tuple[Native[KernelWriter], ...] = (*basics.NATIVES, *attention.NATIVES, *caches.NATIVES)
 TABLE: Table[KernelWriter] = Table(ROWS)
 KERNELS: dict[str, KernelWriter] = TABLE.kernels
 

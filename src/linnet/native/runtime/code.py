@@ -55,7 +55,7 @@ def load_symbols(path: Path, library: Any = None) -> Symbols:
     pointer = ctypes.c_void_p
     library.linnet_open.argtypes, library.linnet_open.restype = [], pointer
     library.linnet_close.argtypes, library.linnet_close.restype = [pointer], None
-    library.linnet_bind.argtypes, library.linnet_bind.restype = [pointer] * 3, None
+    library.linnet_bind.argtypes, library.linnet_bind.restype = [pointer] * 4, None
     library.linnet_run.argtypes = [*[pointer] * 5, ctypes.c_int64]
     library.linnet_run.restype = ctypes.c_int32
     return Symbols(library.linnet_open, library.linnet_close, library.linnet_bind,
@@ -72,13 +72,17 @@ class Entry:
             raise MemoryError("there is not enough memory")
         self._message = ctypes.create_string_buffer(_MESSAGE)
 
-    def bind(self, binding: Binding, params: Mapping[str, Any], states: Mapping[str, Any]) -> None:
-        """Tells the code where parameters and states lie; absent parameters are null."""
+    def bind(
+        self, binding: Binding, params: Mapping[str, Any], states: Mapping[str, Any],
+        packed: Sequence[int | None] = (),
+    ) -> None:  # fmt: skip
+        """Tells the code where parameters, states and packed weights lie; what is absent is null."""
         if binding.root is None:
             return
         given = _pointers([params.get(path) for path in paths(binding.root, states=False)])
         kept = _pointers([states[path] for path in paths(binding.root, states=True)])
-        self.symbols.bind(self._handle, given, kept)
+        weights = (ctypes.c_void_p * max(len(packed), 1))(*packed)
+        self.symbols.bind(self._handle, given, kept, weights)
 
     def run(
         self, inputs: Sequence[Any], sizes: Sequence[int], outputs: Sequence[Any]

@@ -14,6 +14,7 @@ from linnet.backends.source import Source, bound, default_entry
 from linnet.ir import Program
 from linnet.native.runtime.code import generate
 from linnet.native.runtime.model import Model
+from linnet.native.runtime.packing import WeightsFormat, check_format
 from linnet.passes import Binding, bind
 from linnet.types import DType, GenericArg
 from linnet.weights import open_weights, plan_load
@@ -36,24 +37,29 @@ def load(
     cast_dtype: bool = False,
     std_root: str | Path | None = None,
     present: Collection[str] = (),
+    weights_format: WeightsFormat = None,
+    threads: int | None = None,
 ) -> Model:
     """Loads a checked program with its weights, to run as machine code of this CPU.
 
     `source` is a `.linnet` file or a package's folder (or a program loaded before). Without
     `weights` every parameter is zero, and optional ones are absent unless their paths are in
-    `present`. Raises `CompileError`, `BindError` or `WeightError` with every problem found.
+    `present`. `weights_format` quantises the weights of linear layers: `"int8"`, `"int4"`, `"bf16"`
+    or `"f32"`, or a mapping of path patterns to these. `threads` is for all models of the process
+    (default: the physical cores it may use). Raises `CompileError`, `BindError` or `WeightError` with every problem found.
     """
     if numerics not in NUMERICS:
         raise ValueError(f"numerics is one of {', '.join(NUMERICS)}, not {numerics!r}")
     if str(device) != "cpu":
         raise ValueError(f"the native backend runs on the cpu, not on {device!r}")
+    check_format(weights_format)
     binding = bound(source, root, entry, generics or {}, std_root)
     default = default_entry(binding, entry)
     if weights is None:
         params = _zero_params(binding, frozenset(present))
     else:
         params = _read(binding, weights, bindings, cast_dtype)
-    return Model(binding, params, numerics, default)
+    return Model(binding, params, numerics, default, weights_format, threads)
 
 
 def _zero_params(binding: Binding, present: frozenset[str]) -> dict[str, Array]:

@@ -17,6 +17,7 @@ from linnet.dims import Dim, Symbol
 from linnet.ir import Function
 from linnet.native.emit.module import Generated
 from linnet.native.runtime.code import Entry, Symbols, generate, load_symbols
+from linnet.native.runtime.packing import Library, Packed, WeightsFormat
 from linnet.native.runtime.values import NumPyArrays, flattened, rebuilt, results
 from linnet.native.toolchain.build import build
 from linnet.passes import Binding
@@ -33,9 +34,17 @@ class Model:
     """
 
     def __init__(
-        self, binding: Binding, params: Mapping[str, Array], numerics: str, default: str | None
+        self,
+        binding: Binding,
+        params: Mapping[str, Array],
+        numerics: str,
+        default: str | None,
+        weights_format: WeightsFormat = None,
+        threads: int | None = None,
     ) -> None:
         self.binding = binding
+        self._packed = Packed(params, weights_format, numerics)
+        self._threads = threads
         self._params = dict(params)
         self._numerics, self._default = numerics, default
         self._entries: dict[str, Function] = binding.program.entries(binding.block)
@@ -124,12 +133,19 @@ class Model:
         if key not in self._loaded:
             generated = self._code(name, sizes)
             entry = Entry(generated, self._symbols(generated))
-            entry.bind(self.binding, self._params, self._states)
+            self._bind(entry)
             self._loaded[key] = entry
         return self._loaded[key]
 
     def _symbols(self, generated: Generated) -> Symbols:
-        return load_symbols(build(generated.text, self._numerics))
+        path = build(generated.text, self._numerics, with_kernels=generated.kernels)
+        if generated.kernels:
+            Library.get().set_threads(self._threads or 0)
+        return load_symbols(path)
+
+    def _bind(self, entry: Entry) -> None:
+        packed = [self._packed.handle(path) for path in entry.generated.packed]
+        entry.bind(self.binding, self._params, self._states, packed)
 
     def _code(self, name: str, sizes: Mapping[str, GenericArg]) -> Generated:
         key = (name, _frozen(sizes))
@@ -151,7 +167,7 @@ class Model:
         with self._lock:
             self._states = self._zeros()
             for entry in self._loaded.values():
-                entry.bind(self.binding, self._params, self._states)
+                self._bind(entry)
             self._broken = None
 
     def state_paths(self) -> list[str]:

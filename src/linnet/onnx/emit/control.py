@@ -21,6 +21,7 @@ from linnet.onnx.emit.dtypes import ONNX, dtype_of, tensor
 from linnet.onnx.emit.errors import ExportError
 from linnet.onnx.emit.graph import Scope, subgraph
 from linnet.onnx.emit.held import Case, Held, Maybe, Present
+from linnet.onnx.emit.sizes import shape_of
 from linnet.onnx.emit.trace import Frame, Path, Tracer, case_number
 from linnet.types import (
     DType,
@@ -192,13 +193,9 @@ def leave(t: Tracer, scope: Scope, parts: Sequence[Held]) -> list[ir.Value]:
         mine |= {id(v) for v in scope.nodes[-1].outputs} if scope.nodes else set()
         if id(value) not in mine or any(value is other for other in outputs):
             value = t.c.b.node("Identity", [value], held.dtype, "result")
-        value.shape = shape(held.dims)
+        value.shape = shape_of(held.dims)
         outputs.append(value)
     return outputs
-
-
-def shape(dims: Sequence[Dim]) -> ir.Shape:
-    return ir.Shape([str(d) if d.constant is None else d.constant for d in dims])
 
 
 def _taken(
@@ -291,7 +288,7 @@ class Carried:
         b = self.t.c.b
         return [
             ir.Value(name=b.fresh(b._named("carried")), type=ir.TensorType(ONNX[dtype_of(leaf)]),
-                     shape=shape(leaf.dims))
+                     shape=shape_of(leaf.dims))
             for leaf in self.leaves
         ]  # fmt: skip
 

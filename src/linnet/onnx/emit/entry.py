@@ -13,14 +13,13 @@ from linnet.diagnostics import InternalError
 from linnet.dims import Dim, Symbol
 from linnet.ir import Function
 from linnet.ir.evaluate import Evaluator
-from linnet.onnx.emit import control
 from linnet.onnx.emit.core import Core
 from linnet.onnx.emit.dtypes import ONNX, dtype_of
 from linnet.onnx.emit.errors import ExportError
 from linnet.onnx.emit.graph import GraphBuilder
 from linnet.onnx.emit.held import Case, Held, Maybe, Present
 from linnet.onnx.emit.members import Members
-from linnet.onnx.emit.sizes import shown
+from linnet.onnx.emit.sizes import shape_of, shown
 from linnet.onnx.emit.trace import Kernel, Tracer
 from linnet.passes import Lowered
 from linnet.types import (
@@ -134,7 +133,7 @@ def _input(core: Core, name: str, type_: Type, inputs: list[ir.Value], job: Job)
             value = ir.Value(
                 name=core.b.fresh(name),
                 type=ir.TensorType(ONNX[dtype]),
-                shape=control.shape(type_.dims),
+                shape=shape_of(type_.dims),
             )
             inputs.append(value)
             return Held.whole(value, dtype, type_.dims)
@@ -235,7 +234,7 @@ def _leave(t: Tracer, held: Held, name: str, outputs: Sequence[ir.Value]) -> ir.
         value = t.c.b.node("Identity", [value], held.dtype, name)
     t.c.b.taken.discard(value.name or "")
     value.name = t.c.b.fresh(name)
-    value.shape = control.shape(held.dims)
+    value.shape = shape_of(held.dims)
     return value
 
 

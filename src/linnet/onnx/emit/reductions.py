@@ -9,8 +9,9 @@ import onnx_ir as ir
 
 from linnet.dims import Dim
 from linnet.onnx.emit.core import Core
-from linnet.onnx.emit.dtypes import HALF, carrier
+from linnet.onnx.emit.dtypes import HALF, ONNX, carrier
 from linnet.onnx.emit.held import Held
+from linnet.onnx.emit.sizes import shape_of
 from linnet.types import DType
 
 Dims = tuple[Dim, ...]
@@ -26,10 +27,55 @@ def reduce(c: Core, kind: str, a: Held, axes: Sequence[int], dims: Dims, hint: s
         return Held.whole(_logical(c, kind, value, axes, hint), DType.BOOL, dims)
     if kind in ("min", "max"):
         return Held.whole(_extreme(c, kind, value, a.dtype, axes, hint), a.dtype, dims)
+    if a.dtype.is_integer:
+        return _integers(c, kind, a, axes, dims, hint)
     kernel = carrier("reduce", a.dtype)
     name = "ReduceSum" if kind == "sum" else "ReduceProd"
     made = _over(c, name, c.convert(value, a.dtype, kernel), kernel, axes, hint)
     return Held.whole(c.convert(made, kernel, a.dtype), a.dtype, dims)
+
+
+def _integers(
+    c: Core, kind: str, a: Held, axes: Sequence[int], dims: Dims, hint: str
+) -> Held:
+    """Wrapping sums and products. The runtime's own reductions of integers go through floats, so a
+    sum is a product with ones, and a product is taken step by step."""
+    kernel = DType.I64 if a.dtype.bits == 64 else DType.I32
+    kept = [k for k in range(len(a.dims)) if k not in axes]
+    count = Dim.of(1)
+    for axis in axes:
+        count = count * a.dims[axis]
+    value = c.convert(c.whole(a), a.dtype, kernel)
+    if kind == "sum":
+        value = c.transpose(value, kernel, [*kept, *axes])
+        value = c.reshape(value, kernel, [*dims, count])
+        ones = c.whole(Held.number(1, kernel, (count,)))
+        made = c.b.node("MatMul", [value, ones], kernel, hint)
+    else:
+        value = c.transpose(value, kernel, [*axes, *kept])
+        made = _steps(c, c.reshape(value, kernel, [count, *dims]), kernel, count, dims, hint)
+    return Held.whole(c.convert(made, kernel, a.dtype), a.dtype, dims)
+
+
+def _steps(
+    c: Core, value: ir.Value, kernel: DType, count: Dim, dims: Dims, hint: str
+) -> ir.Value:
+    """The product over the first axis."""
+    b = c.b
+    first = c.whole(Held.number(1, kernel, dims))
+    names = [b.fresh(f"{hint or 'product'}/{n}") for n in ("turn", "going", "sofar")]
+    types = [(DType.I64, ()), (DType.BOOL, ()), (kernel, dims)]
+    inputs = [
+        ir.Value(name=name, type=ir.TensorType(ONNX[dtype]), shape=shape_of(shape))
+        for name, (dtype, shape) in zip(names, types, strict=True)
+    ]
+    with b.inner() as scope:
+        element = b.node("Gather", [value, inputs[0]], kernel, hint, axis=0)
+        going = b.node("Identity", [inputs[1]], DType.BOOL, hint)
+        sofar = b.node("Mul", [inputs[2], element], kernel, hint)
+        sofar.shape, going.shape = shape_of(dims), shape_of(())
+    body = ir.Graph(inputs, [going, sofar], nodes=scope.nodes, name="body")
+    return b.node("Loop", [c.sizes.scalar(count), None, first], kernel, hint, body=body)
 
 
 def _over(

@@ -5,7 +5,7 @@ Everything here is written into the main graph, once for each size.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import onnx_ir as ir
 
@@ -115,6 +115,11 @@ class Sizes:
         return self.vector(dims)
 
 
+def shape_of(dims: Sequence[Dim]) -> ir.Shape:
+    """A shape as the model's types say it: unknown extents by their names."""
+    return ir.Shape([str(d) if d.constant is None else d.constant for d in dims])
+
+
 def shown(types: Sequence[tuple[ir.Value, Sequence[Dim]]], wanted: Sequence[Symbol], sizes: Sizes) -> (
     list[Symbol]
 ):
@@ -147,5 +152,3 @@ def _linear(dim: Dim, symbol: Symbol) -> bool:
     zero, one, two = (dim.evaluate({symbol: k}) for k in (0, 1, 2))
     return one != zero and two - one == one - zero
 
-
-Symbols = Mapping[Symbol, ir.Value]

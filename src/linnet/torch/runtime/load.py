@@ -46,7 +46,7 @@ def load(
     """
     _check_options(numerics, compile)
     binding = bound(source, root, entry, generics or {}, std_root)
-    place_on = torch.device(device)
+    place_on = _device(device)
     settings = Settings(numerics, compile, trainable, place_on.type)
     default = default_entry(binding, entry)
     manifest = manifest_of(binding)
@@ -60,6 +60,17 @@ def load(
         plan = plan_load(manifest, opened, lines, cast_dtype)
         tensors = read_all(plan, place_on)
     return _assemble(binding, settings, default, tensors, place_on, epoch)
+
+
+def _device(device: str | torch.device) -> torch.device:
+    """The device, which has to be one that PyTorch has here."""
+    try:
+        found = torch.device(device)
+        torch.empty(0, device=found)
+    except (AssertionError, RuntimeError) as error:
+        said = str(error).partition("\n")[0]
+        raise ValueError(f"the device {str(device)!r} cannot be used here: {said:.200}") from None
+    return found
 
 
 def _check_options(numerics: str, compile: bool | str) -> None:

@@ -8,10 +8,10 @@ up in an `nn.Module` is slow and knows names of its own (`training`, `forward`).
 from __future__ import annotations
 
 import math
+import mmap
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
 import torch
 from linnet.passes import Instance
 from linnet.torch.emit.names import attribute
@@ -116,7 +116,16 @@ def find_tensor(root: torch.nn.Module, path: str) -> torch.Tensor | None:
 def lazy_zeros(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> torch.Tensor:
     """Zeros whose memory the system gives when it is first written, on a CPU (`torch.zeros` writes
     it all): a cache costs what has been filled of it."""
-    if device.type != "cpu":
-        return torch.zeros(shape, dtype=dtype, device=device)
     nbytes = math.prod(shape) * dtype.itemsize
-    return torch.from_numpy(np.zeros(nbytes, np.uint8)).view(dtype).reshape(shape)
+    if device.type != "cpu" or nbytes < MAPPED_BYTES:
+        return torch.zeros(shape, dtype=dtype, device=device)
+    memory = mmap.mmap(-1, nbytes, **_PRIVATE)
+    if hasattr(mmap, "MADV_NOHUGEPAGE"):  # or a position of a head would take 2 MiB
+        memory.madvise(mmap.MADV_NOHUGEPAGE)
+    return torch.frombuffer(memory, dtype=dtype).reshape(shape)
+
+
+MAPPED_BYTES = 1 << 20
+_PRIVATE: dict[str, int] = (
+    {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_ANONYMOUS") else {}
+)

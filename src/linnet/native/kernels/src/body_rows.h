@@ -25,12 +25,11 @@ LN_INLINE F exp_of(F x) {
 
 LN_INLINE F silu_of(F x) { return div(x, add(set1(1.0f), exp_of(neg(x)))); }
 
-// x / 2 (1 + tanh(u)) = x - x / (exp(2 u) + 1).
+// x / 2 (1 + tanh(u)) = x / (1 + exp(-2 u)).
 LN_INLINE F gelu_of(F x) {
     const F cube = mul(mul(x, x), x);
-    const F u = mul(set1(0.7978845608028654f), fma(set1(0.044715f), cube, x));
-    const F e = exp_of(add(u, u));
-    return sub(x, div(x, add(e, set1(1.0f))));
+    const F u = mul(set1(-2.0f * 0.7978845608028654f), fma(set1(0.044715f), cube, x));
+    return div(x, add(set1(1.0f), exp_of(u)));
 }
 
 struct Silu { LN_INLINE F of(F x) { return silu_of(x); } };

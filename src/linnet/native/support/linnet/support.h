@@ -94,6 +94,41 @@ LINNET_INLINE T size_as(int64_t size, const char* where) {
   return static_cast<T>(size);
 }
 
+// --- cache writes: positions outside the axis are not written --------------------------------------
+
+// value [rows, heads, count, width] to positions at .. of cache [rows, heads, places, width], row r to
+// row `row(r)` (outside 0 .. cache_rows: nowhere), from position `at(r)` on.
+template <class T, class Row, class At>
+LINNET_INLINE void write_cache(T* cache, const T* value, int64_t cache_rows, int64_t heads,
+                               int64_t places, int64_t rows, int64_t count, int64_t width, Row row,
+                               At at) {
+  for (int64_t r = 0; r < rows; ++r) {
+    const int64_t to = row(r);
+    if (to < 0 || to >= cache_rows) continue;
+    const int64_t start = at(r);
+    const int64_t first = start < 0 ? -start : 0;
+    const int64_t last = places - start < count ? places - start : count;
+    if (first >= last) continue;
+    for (int64_t h = 0; h < heads; ++h)
+      std::memcpy(cache + ((to * heads + h) * places + start + first) * width,
+                  value + ((r * heads + h) * count + first) * width,
+                  static_cast<size_t>((last - first) * width) * sizeof(T));
+  }
+}
+
+// Token p of value [heads, tokens, width] to row rows[p], position at[p].
+template <class T>
+LINNET_INLINE void write_tokens(T* cache, const T* value, int64_t cache_rows, int64_t heads,
+                                int64_t places, int64_t tokens, int64_t width, const int32_t* rows,
+                                const int32_t* at) {
+  for (int64_t p = 0; p < tokens; ++p) {
+    if (rows[p] < 0 || rows[p] >= cache_rows || at[p] < 0 || at[p] >= places) continue;
+    for (int64_t h = 0; h < heads; ++h)
+      std::memcpy(cache + ((rows[p] * heads + h) * places + at[p]) * width,
+                  value + (h * tokens + p) * width, static_cast<size_t>(width) * sizeof(T));
+  }
+}
+
 // --- 16-bit floats -------------------------------------------------------------------------------
 
 template <class To, class From>
@@ -335,6 +370,13 @@ LINNET_INLINE float fast_exp(float x) {
   return x != x ? x : result;
 }
 
+LINNET_INLINE float fast_sigmoid(float x) { return 1.0f / (1.0f + fast_exp(-x)); }
+LINNET_INLINE float fast_silu(float x) { return x / (1.0f + fast_exp(-x)); }
+LINNET_INLINE float fast_gelu(float x) {
+  return x / (1.0f + fast_exp(-1.5957691216f * (x + 0.044715f * x * x * x)));
+}
+LINNET_INLINE float fast_tanh(float x) { return 1.0f - 2.0f / (1.0f + fast_exp(2.0f * x)); }
+
 // --- memory --------------------------------------------------------------------------------------
 
 template <class T>
@@ -447,14 +489,43 @@ struct Context {
   std::map<std::pair<int, const void*>, Prepared> prepared;
 };
 
+LINNET_INLINE const uint8_t* bytes_of(const boolean* mask) {
+  return reinterpret_cast<const uint8_t*>(mask);
+}
+
+// Adds a row to each row of y [rows, n].
+template <class T>
+LINNET_INLINE void add_bias(T* y, const T* bias, int64_t rows, int64_t n) {
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t k = 0; k < n; ++k) {
+      const float sum = load(y[r * n + k]) + load(bias[k]);
+      if constexpr (std::is_same_v<T, float>)
+        y[r * n + k] = sum;
+      else
+        y[r * n + k] = stored<T>(sum);
+    }
+}
+
+// Every page that a token sees lies in the pool, and its row in the table.
+template <class A>
+LINNET_INLINE void check_pages(const A& a, int64_t table_rows, const char* where) {
+  const int64_t bad = linnet::check_pages(a.table, table_rows, a.pages, a.page_size, a.places,
+                                          a.rows, a.positions, a.tokens);
+  if (bad >= 0) fail("a token's row or page lies outside the table or the pool", where);
+}
+
 // Pointers in the order in which blocks list their members.
 struct Pointers {
   const void* const* params;
   void* const* states;
+  const void* const* weights;
 
   template <class T>
   void next(const T*& member) {
     member = static_cast<const T*>(*params++);
+  }
+  void next_packed(const linnet::PackedMatrix*& member) {
+    member = static_cast<const linnet::PackedMatrix*>(*weights++);
   }
   template <class T>
   void next_state(T*& member) {

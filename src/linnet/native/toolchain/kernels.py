@@ -1,0 +1,71 @@
+"""The kernel library as a shared object of its own, one for all models."""
+
+from __future__ import annotations
+
+import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+
+from linnet.native import kernels
+from linnet.native.toolchain.compiler import Toolchain, find_toolchain, run_compiler
+from linnet.native.toolchain.store import SUFFIX, content_key, object_file
+
+
+@cache
+def kernels_key() -> str:
+    """What the library is made from."""
+    toolchain = find_toolchain()
+    files = (*kernels.SOURCES, kernels.C_NAMES, kernels.HEADER, *kernels.INTERNAL)
+    flags = (*kernels.FLAGS, *kernels.LINK_FLAGS)
+    return content_key(
+        ("kernels 1", *(file.read_bytes() for file in files), toolchain.version,
+         *toolchain.command, *flags)
+    )  # fmt: skip
+
+
+def kernels_name() -> str:
+    return f"kernels-{kernels_key()}"
+
+
+@cache
+def kernels_object() -> Path:
+    """The library's file, compiled where the cache has none."""
+    toolchain = find_toolchain()
+    return object_file(kernels_name(), lambda folder, file: _compile(toolchain, folder, file))
+
+
+def _compile(toolchain: Toolchain, folder: Path, file: Path) -> None:
+    """Sources side by side, then the link."""
+    sources = (*kernels.SOURCES, kernels.C_NAMES)
+    flags = [*kernels.FLAGS, "-w", f"-I{kernels.INCLUDE}"]
+    if toolchain.is_zig:
+        flags.append("-fno-sanitize=undefined")
+
+    def one(source: Path) -> str:
+        made = folder / f"{source.stem}.o"
+        run_compiler(toolchain, [*flags, "-c", "-o", str(made), str(source)], folder)
+        return str(made)
+
+    with ThreadPoolExecutor(max_workers=max(1, min(8, os.cpu_count() or 1))) as pool:
+        objects = list(pool.map(one, sources))
+    run_compiler(
+        toolchain, [*kernels.LINK_FLAGS, *own_name(), "-o", str(file), *objects], folder
+    )
+
+
+def own_name() -> list[str]:
+    """The name by which objects that are linked against the library ask for it."""
+    name = f"{kernels_name()}{SUFFIX}"
+    if sys.platform == "darwin":
+        return [f"-Wl,-install_name,@rpath/{name}"]
+    return [] if sys.platform == "win32" else [f"-Wl,-soname,{name}"]
+
+
+def link_flags(library: Path) -> list[str]:
+    """What an object that calls the kernels is linked with."""
+    if sys.platform == "win32":
+        return [str(library)]
+    origin = "@loader_path" if sys.platform == "darwin" else "$ORIGIN"
+    return [str(library), f"-Wl,-rpath,{origin}"]

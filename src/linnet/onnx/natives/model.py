@@ -1,0 +1,110 @@
+"""What an entry of the table is, and how kernels read their operands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import onnx_ir as ir
+
+from linnet.backends.natives import NUMERICS, Case, Native, Predicate
+from linnet.dims import Dim
+from linnet.ir import Op
+from linnet.onnx.emit.dtypes import HALF
+from linnet.onnx.emit.held import Held
+from linnet.onnx.emit.trace import Frame, Kernel, Tracer
+from linnet.types import DType, OptionalType
+
+# How a table is told what it may use, through the device of a case: `opset 24 microsoft`.
+MICROSOFT = "microsoft"
+
+
+def target(opset: int, runtime_operators: bool) -> str:
+    return f"opset {opset}{f' {MICROSOFT}' if runtime_operators else ''}"
+
+
+def opset_of(case: Case) -> int:
+    return int(case.device.split()[1]) if case.device.startswith("opset ") else 0
+
+
+def needs(opset: int) -> Predicate:
+    def when(case: Case) -> str | None:
+        return None if opset_of(case) >= opset else f"the operator came with opset {opset}"
+
+    return when
+
+
+def settled(name: str) -> Predicate:
+    """Applies where optional operand `name` is known to be there or not."""
+
+    def when(case: Case) -> str | None:
+        value = case.operands.get(name)
+        if value is not None and isinstance(value.type, OptionalType):
+            return f"whether there is a {name} is known only when it runs"
+        return None
+
+    return when
+
+
+def filled(name: str, axis: int) -> Predicate:
+    def when(case: Case) -> str | None:
+        return "an axis is empty" if case.extent(name, axis) == 0 else None
+
+    return when
+
+
+def narrow(name: str) -> Predicate:
+    def when(case: Case) -> str | None:
+        return "the body computes in f32" if case.dtype(name) is DType.F64 else None
+
+    return when
+
+
+def every(*predicates: Predicate) -> Predicate:
+    """The first reason any of them has."""
+
+    def when(case: Case) -> str | None:
+        return next((r for p in predicates if (r := p(case)) is not None), None)
+
+    return when
+
+
+# --- for kernels -----------------------------------------------------------------------------------
+
+
+def operands(t: Tracer, frame: Frame, op: Op) -> list[Held]:
+    return [frame.values[value] for value in op.operands]
+
+
+def result_dims(frame: Frame, op: Op) -> tuple[Dim, ...]:
+    return frame.dims(op.result.type)
+
+
+def in_f32(t: Tracer, held: Held) -> ir.Value:
+    """The whole tensor in f32, which holds f16 and bf16 exactly."""
+    return t.c.convert(t.c.whole(held), held.dtype, DType.F32)
+
+
+def rounded(t: Tracer, value: ir.Value, dtype: DType, dims: tuple[Dim, ...]) -> Held:
+    """An f32 result rounded to `dtype`."""
+    return Held.whole(t.c.convert(value, DType.F32, dtype), dtype, dims)
+
+
+def pointwise(operator: str, **attrs: Any) -> Kernel:
+    """An operator on one operand, in f32, the result held as the operand is."""
+
+    def emit(t: Tracer, frame: Frame, op: Op) -> Held:
+        (x,) = operands(t, frame, op)
+        wide = t.c.in_dtype(x, DType.F32)
+        made = t.c.b.node(operator, [wide], DType.F32, op.result.name, **attrs)
+        made = t.c.convert(made, DType.F32, x.dtype)
+        return t.c.like(made, x.dtype, x.dims, (x,))
+
+    return emit
+
+
+__all__ = [
+    "HALF", "NUMERICS", "Callable", "Case", "Kernel", "Native", "Predicate", "every", "filled",
+    "in_f32", "narrow", "needs", "operands", "opset_of", "pointwise", "result_dims", "rounded",
+    "settled", "target",
+]  # fmt: skip

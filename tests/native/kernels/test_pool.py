@@ -1,0 +1,103 @@
+"""The pool: every task once, whoever calls, however many threads."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+from linnet.native import kernels as sources
+
+from .conftest import address, i64, library
+
+
+def count(lib: Any, n: int) -> None:
+    y = np.zeros(n, np.int32)
+    lib.linnet_k_count(i64(n), address(y))
+    assert (y == 2).all()
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 8])
+def test_every_task_runs_once(loaded: Any, threads: int) -> None:
+    loaded.lib.linnet_k_set_threads(threads)
+    assert loaded.lib.linnet_k_threads() == threads
+    for n in (0, 1, 2, 7, 64, 1000):
+        for _ in range(20):
+            count(loaded.lib, n)
+    loaded.lib.linnet_k_set_threads(0)
+
+
+def test_callers_at_once(loaded: Any) -> None:
+    callers = [
+        threading.Thread(target=lambda: [count(loaded.lib, 50) for _ in range(50)])
+        for _ in range(3)
+    ]
+    for c in callers:
+        c.start()
+    for c in callers:
+        c.join()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_forked_child_computes(loaded: Any) -> None:
+    count(loaded.lib, 100)
+    child = os.fork()
+    if child == 0:
+        try:
+            count(loaded.lib, 100)
+            os._exit(0)
+        except BaseException:
+            os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_threads_and_instruction_set_from_the_environment(loaded: Any) -> None:
+    code = (
+        "import ctypes, sys; lib = ctypes.CDLL(sys.argv[1]);"
+        "print(lib.linnet_k_threads(), lib.linnet_k_isa())"
+    )
+    env = {**os.environ, "LINNET_THREADS": "3", "LINNET_ISA": "portable"}
+    out = subprocess.run(
+        [sys.executable, "-c", code, str(library())], env=env, capture_output=True, check=True
+    )
+    assert out.stdout.split() == [b"3", b"0"]
+
+
+def test_the_header_stands_alone(tmp_path: Any) -> None:
+    source = tmp_path / "alone.cpp"
+    source.write_text('#include "linnet/kernels.h"\nint main() { return 0; }\n')
+    compiler = os.environ.get("CXX", "g++")
+    flags = ("-std=c++17", "-Wall", "-Wextra", "-Werror", "-fsyntax-only")
+    subprocess.run([compiler, *flags, f"-I{sources.INCLUDE}", str(source)], check=True)
+
+
+SANITIZERS = {
+    "address,undefined": ("libasan.so", {"ASAN_OPTIONS": "detect_leaks=0"}),
+    "thread": ("libtsan.so", {"TSAN_OPTIONS": "report_bugs=1 exitcode=66"}),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", list(SANITIZERS))
+def test_under_a_sanitizer(kind: str) -> None:
+    """The other tests of this folder in a process of their own, on an instrumented library."""
+    runtime, options = SANITIZERS[kind]
+    compiler = os.environ.get("CXX", "g++")
+    preload = subprocess.run(
+        [compiler, f"-print-file-name={runtime}"], capture_output=True, check=True, text=True
+    ).stdout.strip()
+    if not os.path.isabs(preload):
+        pytest.skip(f"the compiler has no {runtime}")
+    flags = (f"-fsanitize={kind}", "-fno-sanitize-recover=undefined", "-O1", "-g1")
+    made = library(flags)
+    env = {**os.environ, **options, "LD_PRELOAD": preload, "LINNET_TEST_KERNELS": str(made)}
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
+    here = os.path.dirname(__file__)
+    out = subprocess.run([*command, here], env=env, capture_output=True, text=True)
+    assert out.returncode == 0, out.stdout[-4000:] + out.stderr[-4000:]
