@@ -4,8 +4,8 @@
 
 Random bf16 weights (6.6 GiB), one row, a vocabulary of 256 so that the layers are what is
 measured. Prints the time of a step, the bytes of weights it must read (every dense matrix, and of
-the experts the chosen ones), the rate that makes, the rate `torch.nn.functional.linear` reaches over
-matrices of the same shapes in the same run, turn by turn, and the memory a step adds at its peak.
+the experts the chosen ones), the rate that makes, the rate `torch.nn.functional.linear` reaches
+over matrices of the same shapes in the same run, turn by turn, and the memory a step adds.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import json
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ EXPERTS, TOP_K = 256, 8
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     options.add_argument("--rounds", type=int, default=20)
     options.add_argument("--threads", type=int, default=torch.get_num_threads())
     options.add_argument("--numerics", default="fast")
@@ -45,17 +46,21 @@ def measure(rounds: int, context: int, numerics: str) -> dict[str, Any]:
     stacks = [w for w in weights.values() if w.dim() == 3 and w.shape[0] == EXPERTS]
     total = sum(w.nbytes for w in matrices) + sum(w.nbytes // EXPERTS * TOP_K for w in stacks)
     generator = torch.Generator().manual_seed(1)
-    token = lambda: torch.randint(0, 256, (1, 1), generator=generator, dtype=torch.int32)  # noqa: E731
-    model.run_entry("prefill", [torch.cat([token() for _ in range(context)], 1), 0])
+    text = torch.randint(0, 256, (1, context + rounds + 3), generator=generator, dtype=torch.int32)
+    model.run_entry("prefill", [text[:, :context], 0])
+
+    def decode(at: int) -> None:
+        model.run_entry("decode", [text[:, at : at + 1], at])
+
     steps, plain = [], []
     for turn in range(rounds + 2):
-        step = timed(lambda: model.run_entry("decode", [token(), context + turn]))  # noqa: B023
-        linear = timed(lambda: read_all(matrices, stacks, generator))
+        step = timed(partial(decode, context + turn))
+        linear = timed(partial(read_all, matrices, stacks, generator))
         if turn >= 2:
             steps.append(step)
             plain.append(linear)
     step, linear = statistics.median(steps), statistics.median(plain)
-    added = peak_bytes(lambda: model.run_entry("decode", [token(), context + rounds + 2]))
+    added = peak_bytes(partial(decode, context + rounds + 2))
     return {
         "threads": torch.get_num_threads(),
         "weights a step must read, MB": round(total / 1e6, 1),
@@ -81,7 +86,7 @@ def loaded(numerics: str) -> Any:
         scale = 0.02 if weight.dim() > 1 else 0.1
         fill(weight, block * scale)
         if name.endswith("linear_attn.norm.weight"):
-            weight += 1
+            weight.add_(1)
     return model
 
 
@@ -118,7 +123,7 @@ def peak_bytes(call: Callable[[], Any]) -> int:
     with torch.profiler.profile(profile_memory=True) as profile:
         call()
     held = peak = 0
-    for event in profile.profiler.kineto_results.events():  # type: ignore[union-attr]
+    for event in profile.profiler.kineto_results.events():
         if event.name() == "[memory]":
             held += event.nbytes()
             peak = max(peak, held)

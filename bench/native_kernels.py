@@ -32,7 +32,7 @@ SHAPES = {
 ISAS = ("portable", "avx2", "avx512", "avx512_vnni", "avx512_bf16", "amx")
 
 
-def library(folder: Path) -> Any:
+def library(folder: Path) -> Path:
     """The kernels with their C names, compiled into `folder`."""
     compiler = os.environ.get("CXX", "g++")
 
@@ -46,7 +46,11 @@ def library(folder: Path) -> Any:
         objects = list(pool.map(compile_one, (*kernels.SOURCES, kernels.C_NAMES)))
     made = folder / "libkernels.so"
     subprocess.run([compiler, *kernels.LINK_FLAGS, *objects, "-o", str(made)], check=True)
-    lib = ctypes.CDLL(str(made))
+    return made
+
+
+def load(path: Path) -> Any:
+    lib = ctypes.CDLL(str(path.absolute()))
     lib.linnet_k_pack.restype = lib.linnet_k_alloc.restype = ctypes.c_void_p
     lib.linnet_k_bytes.restype = ctypes.c_int64
     return lib
@@ -121,6 +125,8 @@ def main() -> None:
     parser.add_argument("--shapes", choices=list(SHAPES), default="smol")
     parser.add_argument("--quick", action="store_true", help="fewer rounds")
     parser.add_argument("--rows", type=int, nargs="*", default=[512], help="also prompts of so many rows")
+    parser.add_argument("--library", type=Path, help="one compiled before, instead of compiling")
+    parser.add_argument("--kinds", help="only these, as kind:x separated by commas (q4:int8)")
     parser.add_argument("--cpu", action="store_true", help="processor time of one thread, for a busy machine")
     args = parser.parse_args()
     if args.cpu:
@@ -128,7 +134,7 @@ def main() -> None:
         CLOCK, args.threads = time.process_time, 1
     rounds = 4 if args.quick else 12
     with tempfile.TemporaryDirectory() as folder:
-        lib = library(Path(folder))
+        lib = load(args.library or library(Path(folder)))
     if args.isa and not lib.linnet_k_set_isa(ISAS.index(args.isa)):
         parser.error(f"this machine has no {args.isa}")
     lib.linnet_k_set_threads(args.threads)
@@ -138,14 +144,16 @@ def main() -> None:
         ("f32", 0, False), ("bf16", 0, False), ("bf16", 1, False), ("int8", 0, False), ("int8", 0, True),
         ("q8", 0, True), ("q4", 0, False), ("q4", 0, True), ("q4", 1, True),
     ):  # fmt: skip
+        x = "int8" if rounded else "bf16" if form else "f32"
+        if args.kinds and f"{kind}:{x}" not in args.kinds.split(","):
+            continue
         model = Model(lib, kind, args.shapes, rounded)
         memory = ctypes.c_void_p(lib.linnet_k_alloc(i64(model.bytes)))
         ctypes.memset(memory, 1, model.bytes)
         read = lambda m=memory, n=model.bytes: lib.linnet_k_read(m, i64(n))  # noqa: E731
         own, plain = alternate([model.sweep(form, 1), read], rounds)
         speed, most = model.bytes / own / 1e9, model.bytes / plain / 1e9
-        x = "int8" if rounded else "bf16" if form else "f32"
-        line = f"{kind:8} {x:8} {model.bytes / 1e6:6.0f} {own * 1e3:8.2f} {speed:6.1f} {most:6.1f} {own and plain / own:6.0%}"
+        line = f"{kind:8} {x:8} {model.bytes / 1e6:6.0f} {own * 1e3:8.2f} {speed:6.1f} {most:6.1f} {plain / own:6.0%}"
         for rows in args.rows:
             (many,) = alternate([model.sweep(form, rows)], 1 if args.quick else 3)
             n, k = SHAPES[args.shapes][2]

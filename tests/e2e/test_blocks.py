@@ -33,7 +33,7 @@ pub block Net<H: Dim, Layers: Dim> {
         return match last { some(l) => l.forward(y), none => y }
     }
     pub entry first(x: Tensor[H; f32]) -> Tensor[H; f32]
-    where Layers > 0 {
+    where Layers > 0, H > 0 {
         return layers[0].forward(x) + layers[0].inner.weight[0]
     }
 }
@@ -135,6 +135,12 @@ pub block Main<D: Dim = 2, Size: Dim = 3> {
         flags = !=0(flags)
         return (old, middle)
     }
+    pub entry before_and_after(x: Tensor[D; f32], at: i32) -> (Tensor[D; f32], Tensor[D; f32], Tensor[D; f32]) {
+        let known = ring.rows[0, 0, 0]
+        let asked = ring.rows[0, 0, at]
+        let _ = ring.push(x)
+        return (known, asked, ring.rows[0, 0, at] - asked)
+    }
     pub entry read() -> (Tensor[D; f32], i32, Tensor[3; bool]) {
         return (total, ring.count, flags)
     }
@@ -171,6 +177,16 @@ def test_state_written_in_a_loop_is_snapshotted_by_yield(run: Runner) -> None:
     same(values(model.run_entry("push_all", [x])), np.stack(seen))
     same(values(model.run_entry("push_all", [x[:0]])), np.zeros((0, 3, 2), np.float32))
     same(values(model.run_entry("read"))[1], 5)
+
+
+def test_a_row_read_before_a_write_keeps_its_values(run: Runner) -> None:
+    model = run.load(COUNTER, root="Main")
+    x = floats(5, 2)
+    for n in range(3):
+        model.run_entry("push", [x[n]])
+    for n in (3, 4):
+        got = values(model.run_entry("before_and_after", [x[n], n - 3]))
+        same(got, (x[3 * (n == 4)], x[n - 3], x[n] - x[n - 3]))
 
 
 def test_a_copy_has_a_state_of_its_own(run: Runner) -> None:

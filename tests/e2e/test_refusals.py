@@ -16,7 +16,7 @@ from .programs import Runner, floats
 CACHE = """
 use std.nn.cache::{page_slots, write_at, write_rows, write_slots, write_span, write_tokens}
 pub block Main<Rows: Dim = 3, S: Dim = 8, D: Dim = 2, V: Dim = 5, Size: Dim = 4>
-where Size > 0, Rows > 0 {
+where Size > 0, Rows > 0, S > 0 {
     param table: Tensor[V, D; f32]
     state cache: Tensor[Rows, 1, S, D; f32]
     state calls: i32
@@ -105,7 +105,7 @@ X = np.ones((3, 2), np.float32)
         ("slots", [floats(2, 1, 2, 2), ints(0, 1), 7], None, "S"),
         ("tokens", [floats(1, 1, 2, 2), ints(0, 3), ints(0, 0)], None, "is 3"),
         ("tokens", [floats(1, 1, 2, 2), ints(0, 2), ints(0, 8)], None, "is 8"),
-        ("pages", [floats(1, 1, 3, 2), ints([0], [1], [1]), ints(0, 0, 4)], None, "4"),
+        ("pages", [floats(1, 1, 3, 2), ints([0], [1], [1]), ints(0, 0, 4)], None, "past the last position of axis Pages"),
         ("pages", [floats(1, 1, 3, 2), ints([0], [1], [2]), ints(0, 0, 3)], None, "S|8|11"),
         ("needs", [floats(2)], None, "needs the generic `K`"),
         ("needs", [floats(2)], {"K": 1}, "`K > 1` does not hold"),
@@ -127,10 +127,9 @@ def test_refused_and_unchanged(
 
 def test_too_many_inputs_beside_named_ones(run: Runner) -> None:
     model = run.load(CACHE, weights={"table": floats(5, 2)}, entry="one")
-    with pytest.raises(InputError, match="takes 2 inputs"):
-        model(ints(0, 0, 0), 0, 1, pos=3)
-    with pytest.raises(InputError, match="takes 2 inputs|given twice"):
-        model(ints(0, 0, 0), 0, pos=3)
+    for more in ((0,), (0, 1)):
+        with pytest.raises(InputError, match="takes 2 inputs|given twice"):
+            model(ints(0, 0, 0), *more, pos=3)
     model(ints(0, 0, 0), pos=3)
 
 

@@ -75,16 +75,17 @@ def reference(tied: bool = False, seed: int = SEED) -> Any:
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             drawn = torch.randn(parameter.shape, generator=generator)
-            parameter.copy_(scaled(name, drawn).bfloat16().float())
+            parameter.copy_(scaled(name, drawn, tied).bfloat16().float())
     return model
 
 
-def scaled(name: str, drawn: torch.Tensor) -> torch.Tensor:
+def scaled(name: str, drawn: torch.Tensor, tied: bool) -> torch.Tensor:
     """A parameter's values from normal ones: large enough to matter, small enough to be stable."""
+    stream = 0.2 if tied else 1.0  # a head that is the embedding wants it small
     if name.endswith("A_log"):
         return drawn.abs() * 0.7
     if name.endswith("embed_tokens.weight"):
-        return drawn
+        return drawn * stream
     if name.endswith("conv1d.weight"):
         return drawn * 0.5
     if name.endswith("linear_attn.norm.weight"):
@@ -93,7 +94,9 @@ def scaled(name: str, drawn: torch.Tensor) -> torch.Tensor:
         return drawn * 0.2
     if name.endswith("mlp.gate.weight"):
         return drawn * 0.6
-    share = 0.5 if name.endswith(("o_proj.weight", "out_proj.weight", "down_proj")) else 1.0
+    share = (
+        0.5 * stream if name.endswith(("o_proj.weight", "out_proj.weight", "down_proj")) else 1.0
+    )
     return drawn * share * drawn.shape[-1] ** -0.5
 
 

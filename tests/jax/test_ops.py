@@ -16,7 +16,7 @@ from linnet.jax.emit.function import HANDLED
 from .support import checked, difference, oracle, to_numpy
 
 pytest.importorskip("torch")  # the cases stand beside PyTorch's natives
-from ..torch.test_natives import CASES, Case, text_of, typed  # noqa: E402
+from ..torch.test_natives import CASES, Case, text_of, typed
 
 TOLERANCE = {"f32": 2e-4, "bf16": 2e-2, "f16": 4e-3}
 

@@ -95,11 +95,11 @@ def model(folder: Path, load: str = "load_source_model", **options: Any) -> Any:
 
 
 def reference(folder: Path) -> Evaluator:
-    return Evaluator(checked(folder, TOY), root="toy::Model", generics={**GENERICS, "Batch": 2,
+    return Evaluator(checked(folder, TOY), root="program::Model", generics={**GENERICS, "Batch": 2,
                      "MaxSeq": 8, "T": "f32"}, params=weights())  # fmt: skip
 
 
-# --- text -------------------------------------------------------------------------------------------
+# --- text -----------------------------------------------------------------------------------------
 
 
 def test_a_step_calls_one_compiled_layer(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_a_step_calls_one_compiled_layer(tmp_path: Path) -> None:
     assert '@partial(jax.jit, donate_argnames=("state",))\ndef Layer_step(' in text
     assert "    for i, layer in enumerate(block.layers):\n        x, part = Layer_step(" in text
     assert "lax.scan" not in text
-    assert re.search(r"# toy::Layer.step  .*program.linnet:\d+\n@partial", text)
+    assert re.search(r"# program::Layer.step  .*program.linnet:\d+\n@partial", text)
 
 
 def test_a_loop_around_layers_scans_stacked_blocks(tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_names_of_python_and_jax_are_only_names(tmp_path: Path) -> None:
     assert to_numpy(made.state("state")).tolist() == [6.0, 6.0]
 
 
-# --- running ----------------------------------------------------------------------------------------
+# --- running --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("load", ["load_source_model", "load_model"])
@@ -163,9 +163,9 @@ def test_state_and_loops_agree_with_the_oracle(tmp_path: Path, load: str, numeri
     made, want = model(tmp_path, load, numerics=numerics), reference(tmp_path)
     for pos in (0, 1, 7):
         got = to_numpy(made.run_entry("step", [TOKENS, pos]))
-        assert difference(got, want.run("toy::Model.step", [TOKENS, pos])) < 1e-5
+        assert difference(got, want.run("program::Model.step", [TOKENS, pos])) < 1e-5
     got = to_numpy(made.run_entry("many", [TOKENS, 2], generics={"N": 3}))
-    assert difference(got, want.run("toy::Model.many", [TOKENS, 2], {"N": 3})) < 1e-5
+    assert difference(got, want.run("program::Model.many", [TOKENS, 2], {"N": 3})) < 1e-5
     for k in range(3):
         path = f"layers.{k}.cache"
         assert difference(to_numpy(made.state(path)), want.state[path]) < 1e-5
@@ -217,7 +217,7 @@ def test_a_failed_call_says_so_until_the_state_is_reset(tmp_path: Path) -> None:
     made.run_entry("step", [TOKENS, 0])
 
 
-# --- gradients --------------------------------------------------------------------------------------
+# --- gradients ------------------------------------------------------------------------------------
 
 
 def test_gradients_go_through_stacked_layers(tmp_path: Path) -> None:
@@ -230,7 +230,8 @@ def test_gradients_go_through_stacked_layers(tmp_path: Path) -> None:
     for path in ("layers.1.linear.weight", "layers.2.norm.weight", "embedding.weight"):
         at = (1,) * params[path].ndim
         step = jnp.zeros_like(params[path]).at[at].set(1e-2)
-        rise = loss({**params, path: params[path] + step}) - loss({**params, path: params[path] - step})
+        above, below = params[path] + step, params[path] - step
+        rise = loss({**params, path: above}) - loss({**params, path: below})
         assert abs(float(rise) / 2e-2 - float(slopes[path][at])) < 2e-2 * max(
             1.0, abs(float(slopes[path][at]))
         ), path
@@ -260,7 +261,7 @@ def test_a_grad_clause_is_the_gradient(tmp_path: Path) -> None:
     assert to_w.tolist() == [2 * 6.0, 2 * 16.0]
 
 
-# --- control flow -----------------------------------------------------------------------------------
+# --- control flow ---------------------------------------------------------------------------------
 
 CONTROL = """
 module m

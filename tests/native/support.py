@@ -89,9 +89,12 @@ def symbols_of(path: Path, number: int) -> Symbols:
 
 def run_all(runs: Sequence[Run], flags: tuple[str, ...] = QUICK) -> list[Any]:
     """Every run's result, or the error it ends with."""
-    path = build(together([run.generated().text for run in runs]), "exact", flags)
+    texts: dict[str, int] = {}
+    numbers = [texts.setdefault(run.generated().text, len(texts)) for run in runs]
+    kernels = any(run.generated().kernels for run in runs)
+    path = build(together(list(texts)), runs[0].model._numerics, flags, with_kernels=kernels)
     found: list[Any] = []
-    for number, run in enumerate(runs):
+    for number, run in zip(numbers, runs, strict=True):
         symbols = symbols_of(path, number)
         model = run.model
         try:
@@ -103,6 +106,7 @@ def run_all(runs: Sequence[Run], flags: tuple[str, ...] = QUICK) -> list[Any]:
 
 def _with(model: Model, symbols: Symbols, run: Run) -> Any:
     model._symbols = lambda generated: symbols  # type: ignore[method-assign]
+    model._loaded.clear()
     return model.run_entry(run.entry, run.inputs, run.generics)
 
 

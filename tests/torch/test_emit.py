@@ -10,7 +10,7 @@ import pytest
 
 import linnet.torch
 import torch
-from linnet.torch.emit import names
+from linnet.backends import names
 
 from .support import checked
 from .toy import GENERICS, TOY

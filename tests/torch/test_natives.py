@@ -443,7 +443,7 @@ def test_native_agrees_with_its_body(case: Case, dtype: str, tmp_path: Path) -> 
     models = {n: linnet.torch.load(program, numerics=n, compile=False)
               for n in ("exact", "equivalent", "fast")}  # fmt: skip
     for model in models.values():  # let positions outside their axis through to the kernels
-        model._linnet.bounds["run"] = ()
+        model._linnet.bounds.known["run"] = ()
     rng = np.random.default_rng(len(case.entry))
     for sizes in case.sizes * 3:
         inputs = typed(case, case.inputs(rng, sizes), dtype)
@@ -472,7 +472,7 @@ def test_gradients_agree_with_the_body(case: Case, numerics: str, tmp_path: Path
         slopes: list[list[torch.Tensor]] = []
         for kind in ("exact", numerics):
             model = linnet.torch.load(program, numerics=kind, compile=False, trainable=True)
-            model._linnet.bounds["run"] = ()
+            model._linnet.bounds.known["run"] = ()
             given = [leaf(v) for v in inputs]
             out = model.run_entry("run", given)
             weights = torch.linspace(-1.0, 1.0, max(out.numel(), 1))[: out.numel()]

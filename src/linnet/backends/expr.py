@@ -29,7 +29,8 @@ NO_NAMES: frozenset[str] = frozenset()
 class Expr:
     """`text` at precedence `prec`. `names` are the local variables in it.
 
-    `bounds` encloses a host integer's values.
+    `bounds` encloses a host integer's values. `alias` holds the states whose memory the array may
+    share ('?' for memory of unknown origin), where a backend follows that.
     """
 
     text: str
@@ -40,6 +41,7 @@ class Expr:
     rank: int = 0
     unit: frozenset[int] = NONE
     names: frozenset[str] = NO_NAMES
+    alias: frozenset[str] = NO_NAMES
 
     def at(self, prec: int) -> str:
         """The text, in parentheses where it binds less tightly than `prec`."""
@@ -81,7 +83,5 @@ def aligned(exprs: tuple[Expr, ...]) -> tuple[int, frozenset[int]]:
     """`(rank, unit)` of an elementwise result over tensors and host numbers."""
     tensors = [each for each in exprs if not each.host]
     rank = max((each.rank for each in tensors), default=0)
-    unit = frozenset(
-        p for p in range(1, rank + 1) if not any(each.has(p) for each in tensors)
-    )
+    unit = frozenset(p for p in range(1, rank + 1) if not any(each.has(p) for each in tensors))
     return rank, unit

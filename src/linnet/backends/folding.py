@@ -33,18 +33,17 @@ def rounded(value: float, dtype: DType) -> float:
     return float(np.uint32(bits).view(np.float32))
 
 
-def convert(value: Number, dtype: DType) -> Number | None:
-    """`cast<dtype>(value)`; None where the result is not specified."""
+def convert(value: Number, dtype: DType) -> Number:
+    """`cast<dtype>(value)`: a float beyond an integer's range becomes its nearest, NaN 0."""
     if dtype is DType.BOOL:
         return bool(value)
     if dtype.is_float:
         return rounded(float(value), dtype)
     if isinstance(value, float):
-        if not math.isfinite(value):
-            return None
         low, high = dtype.integer_range
-        whole = math.trunc(value)
-        return whole if low <= whole <= high else None
+        if not math.isfinite(value):
+            return 0 if math.isnan(value) else (high if value > 0 else low)
+        return min(max(math.trunc(value), low), high)
     return wrap(int(value), dtype)
 
 

@@ -1,9 +1,9 @@
 """Which scalars are Python numbers in generated code, and which are arrays of rank 0.
 
 Sizes, counters of unrolled loops and integer arithmetic on them stay on the host, and entries'
-scalars where the backend has them there. Float arithmetic stays there only when its value is known
-while generating, since Python rounds to f64. A parameter of a function is on the host when every
-caller has it there; a loop's carried value when it starts and stays there.
+scalars, branches and loops where the backend has them there. Float arithmetic stays there only when
+its value is known while generating, since Python rounds to f64. A parameter of a function is on the
+host when every caller has it there; a loop's carried value when it starts and stays there.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from linnet.ir import Function, Op, Region, Value
 from linnet.backends import folding
 from linnet.backends.folding import Number
+from linnet.ir import Function, Grad, Op, Region, Value
 from linnet.types import DType, EnumType, TensorType, Type
 
 _INTEGER_BINARY = frozenset(
@@ -31,6 +31,7 @@ class Hosts:
     values: dict[int, Number | None] = field(default_factory=dict)
     rolled: frozenset[Op] = frozenset()  # static loops that are loops of the device
     enums: bool = True  # whether cases of enums are host numbers
+    eager: bool = False  # whether branches, loops and gradients run in Python
 
     def is_host(self, value: Value) -> bool:
         return value.id in self.values
@@ -39,9 +40,13 @@ class Hosts:
         """Whether values of this type can be host numbers at all."""
         return is_scalar(type_) and (self.enums or isinstance(type_, TensorType))
 
+    def repeats(self, op: Op) -> bool:
+        """Whether a loop runs in Python, or is written out."""
+        return self.eager or (op.kind in ("static_for", "for_subs") and op not in self.rolled)
+
 
 def is_scalar(type_: Type) -> bool:
-    return isinstance(type_, TensorType) and not type_.shape or isinstance(type_, EnumType)
+    return (isinstance(type_, TensorType) and not type_.shape) or isinstance(type_, EnumType)
 
 
 def analyze(
@@ -49,10 +54,11 @@ def analyze(
     device: Collection[str] = (),
     rolled: frozenset[Op] = frozenset(),
     enums: bool = True,
+    eager: bool = False,
 ) -> Hosts:
     """`functions` callees before callers. Scalars of functions in `device` come and go as arrays;
-    loops in `rolled`, and every `if`, `while` and `for`, run on the device."""
-    hosts = Hosts(rolled=rolled, enums=enums)
+    loops in `rolled`, and unless `eager` every `if`, `while` and `for`, run on the device."""
+    hosts = Hosts(rolled=rolled, enums=enums, eager=eager)
     for name, function in functions.items():
         host = name not in device
         hosts.params[name] = [host and hosts.may_be(p.type) for p in function.params]
@@ -76,12 +82,21 @@ class _Local:
             if host:
                 self.values[param.value.id] = None
         self.region(function.body)
+        if function.grad is not None and self.hosts.eager:
+            self.gradient(name, function.grad)
         kept = self.hosts.results[name]
         for k, value in enumerate(function.body.results):
             if kept[k] and value.id not in self.values:
                 kept[k] = False
                 self.changed = True
         return self.changed
+
+    def gradient(self, name: str, grad: Grad) -> None:
+        """The parameters come as the function's do, result and gradient as arrays."""
+        for value, host in zip(grad.params, self.hosts.params[name], strict=False):
+            if host:
+                self.values[value.id] = None
+        self.region(grad.body)
 
     def region(self, region: Region) -> None:
         for op in region.ops:
@@ -153,25 +168,31 @@ class _Local:
     def branches(self, op: Op) -> None:
         for region in op.regions:
             self.region(region)
+        if not self.hosts.eager:
+            return
+        for k, value in enumerate(op.results):
+            known = all(region.results[k].id in self.values for region in op.regions)
+            if known and self.hosts.may_be(value.type):
+                self.values[value.id] = None
 
     def loop(self, op: Op) -> None:
-        unrolled = op.kind in ("static_for", "for_subs") and op not in self.hosts.rolled
-        if not unrolled:
+        if not self.hosts.repeats(op):
             for region in op.regions:
                 self.region(region)
             return
-        if op.kind == "static_for":
-            self.values[op.regions[0].params[0].id] = None
-        skip = 1 if op.kind == "static_for" else 0
-        host = [is_scalar(v.type) and v.id in self.values for v in op.operands]
-        (body,) = op.regions
+        operands = op.operands[2:] if op.kind == "for" else op.operands
+        host = [self.hosts.may_be(v.type) and v.id in self.values for v in operands]
+        body = op.regions[-1]
         while True:
-            for k, kept in enumerate(host):
-                if kept:
-                    self.values[body.params[skip + k].id] = None
-                else:
-                    self.values.pop(body.params[skip + k].id, None)
-            self.region(body)
+            for region in op.regions:
+                self.counter(op)
+                skip = 1 if region is body and op.kind in ("for", "static_for") else 0
+                for k, kept in enumerate(host):
+                    if kept:
+                        self.values[region.params[skip + k].id] = None
+                    else:
+                        self.values.pop(region.params[skip + k].id, None)
+                self.region(region)
             after = [h and body.results[k].id in self.values for k, h in enumerate(host)]
             if after == host:
                 break
@@ -180,6 +201,11 @@ class _Local:
         for k, kept in enumerate(host):
             if kept:
                 self.values[op.results[k].id] = None
+
+    def counter(self, op: Op) -> None:
+        """A counting loop's index is a host number where the loop runs on the host."""
+        if op.kind in ("for", "static_for") and self.hosts.repeats(op):
+            self.values[op.regions[0].params[0].id] = None
 
     def forget(self, op: Op) -> None:
         """Drops what was concluded inside the loop, to conclude it again from less."""
@@ -190,8 +216,6 @@ class _Local:
                 self.forget(inner)
             for value in region.params:
                 self.values.pop(value.id, None)
-        if op.kind == "static_for":
-            self.values[op.regions[0].params[0].id] = None
 
 
 def fold(op: Op, known: Sequence[Number]) -> Number | None:

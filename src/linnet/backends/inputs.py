@@ -155,7 +155,7 @@ class Reader:
             return int(value)
         raise self.fail(f"{what} is a case of `{type_.name}`: one of {', '.join(cases)}")
 
-    # --- scalars --------------------------------------------------------------------------------
+    # --- scalars ----------------------------------------------------------------------------------
 
     def _dtype(self, type_: TensorType, found: DType | None, what: str) -> DType:
         if isinstance(type_.dtype, DType):
@@ -179,8 +179,8 @@ class Reader:
         return self._kept(self.arrays.scalar(self._number(dtype, value, what), dtype), value, dtype)
 
     def _kept(self, made: Any, value: Any, dtype: DType) -> Any:
-        """Remembers an integer parameter that the host can look at."""
-        if dtype.is_integer and not self.arrays.own(value):
+        """Remembers a parameter of integers or bools that the host can look at."""
+        if not dtype.is_float and not self.arrays.own(value):
             self.host[self.slot.name] = value
         return made
 
@@ -207,7 +207,7 @@ class Reader:
             raise self.fail(f"{what} is {value!r:.80}, which does not fit {dtype}")
         return number
 
-    # --- tensors --------------------------------------------------------------------------------
+    # --- tensors ----------------------------------------------------------------------------------
 
     def _tensor(self, type_: TensorType, value: Any, what: str) -> Any:
         if _is_torch(value):

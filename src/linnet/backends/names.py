@@ -1,6 +1,6 @@
 """Names and text from Linnet sources, made safe inside generated Python.
 
-A source may call a value `lambda`, `jax` or `int`, a member `__class__`, and quote any character
+A source may call a value `lambda`, `torch` or `int`, a member `__class__`, and quote any character
 in a comment. Nothing here ever lets such a name mean something else in the generated module, nor
 such a character end a comment or a string.
 """

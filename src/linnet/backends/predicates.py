@@ -40,7 +40,7 @@ def not_f64(name: str) -> Predicate:
     return when
 
 
-# --- attention --------------------------------------------------------------------------------------
+# --- attention ------------------------------------------------------------------------------------
 
 
 def heads(case: Case) -> str | None:
@@ -101,8 +101,10 @@ def ends(case: Case) -> bool:
 def each_ends(case: Case) -> bool:
     """Whether query i sees the keys 0 .. last[i]."""
     atom = bounded(case, 1)
-    return atom is not None and atom.query is None and (
-        atom.bound is not None and atom.bound.axes == (0,)
+    return (
+        atom is not None
+        and atom.query is None
+        and (atom.bound is not None and atom.bound.axes == (0,))
     )
 
 

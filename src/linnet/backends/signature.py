@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from linnet.backends.errors import InputError
 from linnet.dims import Dim, DimError, Relation, Symbol
 from linnet.ir import NONE_DEFAULT, Function, Generic
-from linnet.backends.errors import InputError
 from linnet.types import (
     DTYPES,
     KIND_DTYPES,
@@ -57,7 +57,7 @@ class Signature:
     def fail(self, problem: str) -> InputError:
         return InputError(f"{self}: {problem}")
 
-    def arrange(self, inputs: Sequence[Any] | Mapping[str, Any]) -> list[Any]:
+    def arrange(self, inputs: object) -> list[Any]:
         """One input for each parameter, in order, defaults filled in."""
         if isinstance(inputs, Mapping):
             return self._by_name(inputs)
@@ -137,6 +137,9 @@ class Signature:
         _solve(pairs, known)
         for generic in self.generics:
             if generic.var not in known:
+                misfit = _misfit(pairs, known)
+                if misfit:
+                    raise self.fail(misfit)
                 raise self.fail(
                     f"needs the generic `{generic.name}`, which no input shows: "
                     f"pass generics={{{generic.name!r}: ...}}"
@@ -148,13 +151,13 @@ class Signature:
                 raise self.fail(f"{what} is {extent}, but {_value(dim, wanted)}")
         for written, clause in self.where:
             if not _holds(subst.relation(clause)):
-                raise self.fail(f"`{written}` does not hold with {self._said(known)}")
+                raise self.fail(f"`{written}` does not hold with {self._said(known, written)}")
 
-    def _said(self, known: Mapping[Any, GenericArg]) -> str:
-        values = {**{k: v for k, v in self.block.items()}}
+    def _said(self, known: Mapping[Any, GenericArg], clause: Relation) -> str:
+        values = dict(self.block)
         for generic in self.generics:
             values[generic.name] = known[generic.var]
-        symbols = {s.name for w, _ in self.where for d in (w.left, w.right) for s in d.symbols}
+        symbols = {s.name for dim in (clause.left, clause.right) for s in dim.symbols}
         said = [f"{n} = {render_arg(v)}" for n, v in values.items() if n in symbols]
         return ", ".join(said) or "these inputs"
 
@@ -192,15 +195,31 @@ def _solve(pairs: Sequence[tuple[Dim, int, str]], known: dict[Any, GenericArg]) 
                 break
 
 
-def _root(dim: Dim, symbol: Symbol, target: int) -> int | None:
+def _misfit(pairs: Sequence[tuple[Dim, int, str]], known: Mapping[Any, GenericArg]) -> str | None:
+    """What is wrong with an extent that no value of its dimension's one unknown symbol gives."""
+    subst = Subst.of(known)
+    for dim, extent, what in pairs:
+        left = subst.dim(dim)
+        if len(left.symbols) == 1 and _slope(left) is not None:
+            return f"{what} is {extent}, which `{dim}` is for no size"
+    return None
+
+
+def _slope(dim: Dim) -> int | None:
+    """By how much a dimension in one symbol grows with it, where it is linear."""
+    (symbol,) = dim.symbols
     try:
         zero, one, two = (dim.evaluate({symbol: k}) for k in (0, 1, 2))
     except DimError:
         return None
-    slope = one - zero
-    if slope == 0 or two - one != slope:
+    return one - zero if one != zero and two - one == one - zero else None
+
+
+def _root(dim: Dim, symbol: Symbol, target: int) -> int | None:
+    slope = _slope(dim)
+    if slope is None:
         return None
-    value, rest = divmod(target - zero, slope)
+    value, rest = divmod(target - dim.evaluate({symbol: 0}), slope)
     return None if rest or value < 0 or dim.evaluate({symbol: value}) != target else value
 
 

@@ -7,11 +7,14 @@ module's header imports and on each other.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 
 from linnet.diagnostics import InternalError
+
+_IGNORE = re.compile(r"  # type: ignore\[.*\]$")
 
 
 @cache
@@ -29,7 +32,8 @@ def _kernels(package: str) -> dict[str, tuple[str, frozenset[str]]]:
             first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
             name = _name(node)
             used = frozenset(n.id for n in ast.walk(node) if isinstance(n, ast.Name))
-            found[name] = "\n".join(lines[first - 1 : node.end_lineno]), used
+            body = (_IGNORE.sub("", line) for line in lines[first - 1 : node.end_lineno])
+            found[name] = "\n".join(body), used
     return found
 
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
 
 from linnet.cli.target import Target
 from linnet.ir import Op
 from linnet.ir.walk import walk
 from linnet.passes import NativeChoice, NativeQuery, bind, lower
 from linnet.passes.module import Module
-from linnet.torch.natives.table import Decision, decide, selector
+
+# Where each backend keeps its table of natives: a module with `decide` and `selector`.
+TABLES = {"torch": "linnet.torch.natives.table", "onnx": "linnet.onnx.natives.table"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,17 +28,18 @@ class OpCall:
     op: str
     place: str
     operands: tuple[str, ...]
-    decisions: tuple[Decision, ...]
+    decisions: tuple[Any, ...]  # `native` with `kernel` and `note`, and `reason`
 
 
-def op_calls(target: Target, numerics: str, device: str) -> list[OpCall]:
+def op_calls(target: Target, numerics: str, device: str, backend: str = "torch") -> list[OpCall]:
     """Every op call that is left where the backend chooses, in program order, callees first."""
-    select = selector(numerics, device, False)
-    asked: dict[Op, tuple[NativeQuery, tuple[Decision, ...]]] = {}
+    table = import_module(TABLES[backend])
+    select = table.selector(numerics, device, False)
+    asked: dict[Op, tuple[NativeQuery, tuple[Any, ...]]] = {}
     stages: list[tuple[str, Module]] = []
 
     def spy(query: NativeQuery) -> NativeChoice | None:
-        asked[query.call] = query, decide(query, numerics, device)
+        asked[query.call] = query, table.decide(query, numerics, device)
         return None if select is None else select(query)
 
     def observe(name: str, module: Module) -> None:

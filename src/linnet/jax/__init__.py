@@ -1,8 +1,8 @@
 """The JAX backend: readable generated source, and programs compiled through StableHLO.
 
-    import linnet.jax
-    decode = linnet.jax.load_source("package/src/lib.linnet", entry="decode", weights="folder")
-    logits, state = decode(token, pos, state=state)
+import linnet.jax
+decode = linnet.jax.load_source("package/src/lib.linnet", entry="decode", weights="folder")
+logits, state = decode(token, pos, state=state)
 """
 
 from linnet.backends.errors import InputError, StateError

@@ -24,7 +24,9 @@ from linnet.passes import Lowered
 from linnet.types import TupleType
 
 # Operations that take and give parts: never worth a compiled function.
-_STRUCTURAL = frozenset({"const", "dim", "enum", "none", "tuple", "tuple_get", "struct_get", "some"})
+_STRUCTURAL = frozenset(
+    {"const", "dim", "enum", "none", "tuple", "tuple_get", "struct_get", "some"}
+)
 _REMADE = frozenset({"const", "dim", "enum", "none"})
 
 
@@ -43,13 +45,14 @@ class Plan:
 def plan(lowered: Lowered, entry: str, *, whole: bool, alone: bool = False) -> Plan:
     """Decides how `entry` runs; with `whole` it is always one program, and `alone` takes nothing
     that was worked out before."""
-    functions, ready = dict(lowered.functions), ()
+    functions: dict[str, Function] = dict(lowered.functions)
+    ready: tuple[str, ...] = ()
     if not alone:
         functions, ready = thread_ready(lowered, entry)
     origins = dict(lowered.origins)
     key = lowered.entries[entry]
     loops = _with_loops(functions)
-    prepared = frozenset(p for p in ready if p in functions)
+    prepared = frozenset(ready)
     if whole or key not in loops or not _steps(functions, loops, key):
         jitted = _called_in_loops(functions) | prepared
         return Plan(functions, origins, frozenset(jitted), ready, False)
@@ -59,7 +62,7 @@ def plan(lowered: Lowered, entry: str, *, whole: bool, alone: bool = False) -> P
     return Plan(made, origins, frozenset(stepper.jitted | prepared), ready, True)
 
 
-# --- prepared results -------------------------------------------------------------------------------
+# --- prepared results -----------------------------------------------------------------------------
 
 
 def thread_ready(lowered: Lowered, entry: str) -> tuple[dict[str, Function], tuple[str, ...]]:
@@ -134,7 +137,7 @@ def _callees_first(
     return found
 
 
-# --- steps ------------------------------------------------------------------------------------------
+# --- steps ----------------------------------------------------------------------------------------
 
 
 def _with_loops(functions: Mapping[str, Function]) -> set[str]:
@@ -212,7 +215,9 @@ class _Stepper:
             if not boundary:
                 segment.append(op)
                 continue
-            ops += self._segment(function, segment, body, place, makers, "start" if not ops else "next")
+            ops += self._segment(
+                function, segment, body, place, makers, "start" if not ops else "next"
+            )
             segment = []
             ops.append(self._loop(function, op) if op.kind == "for_subs" else op)
         ops += self._segment(function, segment, body, len(body.ops), makers, "end")

@@ -20,6 +20,7 @@ BACKENDS: dict[str, tuple[str, str]] = {
     "jax": ("linnet.jax", "load_source_model"),
     "jax_source": ("linnet.jax", "load_source_model"),
     "jax_model": ("linnet.jax", "load_model"),
+    "native": ("linnet.native", "load"),
     "onnx_model": ("linnet.onnx", "load_model"),
 }
 """Each backend's module and loader."""

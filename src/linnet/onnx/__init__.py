@@ -9,9 +9,10 @@
 
 from linnet.backends.errors import InputError, StateError
 from linnet.onnx.emit.errors import ExportError
-from linnet.onnx.export import export_model, generate_text
+from linnet.onnx.export import NEWEST_OPSET, export_model, generate_text
 from linnet.onnx.runtime.load import load_model
 from linnet.onnx.runtime.model import Model
+from linnet.onnx.runtime.session import RunError
 
-__all__ = ["ExportError", "InputError", "Model", "StateError", "export_model", "generate_text",
+__all__ = ["NEWEST_OPSET", "ExportError", "InputError", "Model", "RunError", "StateError", "export_model", "generate_text",
            "load_model"]  # fmt: skip

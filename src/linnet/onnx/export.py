@@ -13,7 +13,7 @@ from linnet.backends.source import Source, bound, default_entry
 from linnet.dims import Dim
 from linnet.onnx.emit.entry import MIN_OPSET, Job, Written, write_entry
 from linnet.onnx.emit.errors import ExportError
-from linnet.onnx.natives.table import KERNELS, NUMERICS, selector
+from linnet.onnx.natives.table import KERNELS, NUMERICS, selector, target
 from linnet.passes import Binding, lower
 from linnet.types import DTYPES, DType, GenericArg
 from linnet.weights import manifest_of, open_weights, plan_load
@@ -84,7 +84,7 @@ def write(
         raise ExportError(f"opset is from {MIN_OPSET} to {NEWEST_OPSET}, not {opset}")
     if numerics not in NUMERICS:
         raise ExportError(f"numerics is one of {', '.join(NUMERICS)}, not {numerics!r}")
-    select = selector(numerics, opset, runtime_operators)
+    select = selector(numerics, target(opset, runtime_operators))
     lowered = lower(binding, [entry], present=present, select=select, sizes=sizes)
     job = Job(
         lowered, entry, present, opset, numerics == "exact", KERNELS, tensors, tied or {}, absent

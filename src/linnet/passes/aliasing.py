@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from linnet.ir import Function, Op, Ref, Region, SubVar, Value
 from linnet.ir.walk import free_of_op, walk
 from linnet.passes.effects import Effects, Pattern, may_meet, pattern
+from linnet.types import TensorType
 
 Origin = Op | int  # a state_read, or a parameter's number
 NONE: frozenset[Origin] = frozenset()
@@ -71,8 +72,10 @@ class Aliases:
         """Operations that a backend may answer with their operand, or a view of it."""
         if op.kind == "cast":
             return op.operands[0].type == op.result.type
-        if op.kind in ("concat", "gather"):
+        if op.kind == "concat":
             return len(op.operands) == 1
+        if op.kind == "gather":  # at scalar places it is a slice
+            return all(isinstance(v.type, TensorType) and not v.type.shape for v in op.operands[1:])
         return op.kind == "reduce" and not op.attrs["axes"]
 
     def set(self, op: Op, origins: frozenset[Origin]) -> None:

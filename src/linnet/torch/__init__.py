@@ -5,7 +5,7 @@ model = linnet.torch.load("package/src/lib.linnet", generics={"H": 64}, weights=
 logits = model(tokens)
 """
 
-from linnet.torch.runtime.errors import InputError, StateError
+from linnet.backends.errors import InputError, StateError
 from linnet.torch.runtime.load import generate_source, load
 from linnet.torch.runtime.module import Model
 

@@ -15,7 +15,7 @@ from linnet.diagnostics import CompileError, Diagnostic, InternalError
 from linnet.ir import Op, Region, Value
 from linnet.ir.walk import walk
 from linnet.jax.emit.aggregates import whole_rank
-from linnet.jax.emit.dtypes import NAMES, dtype_of
+from linnet.jax.emit.dtypes import NAMES, dtype_of, tensor
 from linnet.jax.emit.names import field
 from linnet.jax.emit.writer import SIZE_LIMIT, STATE, Element, Writer
 from linnet.types import DType, EnumType, TensorType
@@ -266,9 +266,9 @@ def emit_for(w: Writer, op: Op, write: RegionWriter) -> None:
         _scan(w, op, write, first, yields)
         return
     dtype = dtype_of(op.operands[0].type)
-    bounds = (first, stop)
+    bounds = [first, stop]
     if not (first.host and stop.host):
-        bounds = tuple(w.scalar(e, dtype) if e.host else e for e in bounds)
+        bounds = [w.scalar(e, dtype) if e.host else e for e in bounds]
     _counted(w, op, write, bounds, op.operands[2:])
 
 
@@ -321,7 +321,7 @@ def _scan(w: Writer, op: Op, write: RegionWriter, first: Expr, yields: int) -> N
         kept = [e.text for e in exprs[:count]] + ([STATE] if state else [])
         made = together([e.text for e in exprs[count:]])
         w.line(f"return {together(kept) if kept else 'None'}, {made}")
-    length = w.size(_tensor_dims(op.results[-1])[0])
+    length = w.size(tensor(op.results[-1].type).dims[0])
     dtype = f"jnp.{NAMES[dtype_of(body.params[0].type)]}"
     run = f"jnp.arange({length.text}, dtype={dtype})"
     if not (first.host and first.const == 0):
@@ -333,12 +333,6 @@ def _scan(w: Writer, op: Op, write: RegionWriter, first: Expr, yields: int) -> N
     start = carry.initial if carry.variables else "None"
     w.line(f"{pattern}, {together(stacked)} = lax.scan({turn}, {start}, {run})")
     carry.leave(op.results[:count])
-
-
-def _tensor_dims(value: Value):  # type: ignore[no-untyped-def]
-    from linnet.jax.emit.dtypes import tensor
-
-    return tensor(value.type).dims
 
 
 def refused(op: Op, what: str, help_: str) -> CompileError:
@@ -497,9 +491,8 @@ def _touches_element_state(w: Writer, body: Region, var: object) -> bool:
             return True
         if op.kind == "for_subs" and op.attrs["array"].root == var:
             return True
-        if op.kind == "call":
-            receiver = op.attrs.get("receiver")
-            if receiver is not None and receiver.root == var:
-                if w.module.callee(op.attrs["callee"]).takes_state:
-                    return True
+        receiver = op.attrs.get("receiver")
+        if receiver is not None and receiver.root == var:
+            if w.module.callee(op.attrs["callee"]).takes_state:
+                return True
     return False

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from linnet.ir import Op, Value
 from linnet.backends import folding
-from linnet.jax.emit.dtypes import dtype_of, spelled, tensor
 from linnet.backends.expr import (
     ADD,
     AND,
@@ -29,7 +27,8 @@ from linnet.backends.expr import (
     joined,
     number,
 )
-from linnet.backends.hosts import fold
+from linnet.ir import Op
+from linnet.jax.emit.dtypes import dtype_of, spelled, tensor
 from linnet.jax.emit.writer import Writer, dim_bounds
 from linnet.types import DType, EnumType, TensorType, scalar
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from linnet.backends.expr import Expr
@@ -104,7 +104,7 @@ def size_name(w: Writer, function: Function, k: int) -> str:
     return w.size_names[var]
 
 
-def bind_params(w: Writer, function: Function, hosts: tuple[bool, ...] | list[bool]) -> list[str]:
+def bind_params(w: Writer, function: Function, hosts: Sequence[bool]) -> list[str]:
     names = []
     for param, host in zip(function.params, hosts, strict=True):
         name = w.names.fresh(param.name)

@@ -6,11 +6,17 @@ from typing import TYPE_CHECKING
 
 from linnet.backends.expr import Expr
 from linnet.diagnostics import InternalError
+from linnet.dims import Symbol
 from linnet.ir import Grad, Param
 from linnet.jax.emit.aggregates import whole_rank
-from linnet.jax.emit.function import bind_param, shown_sizes, size_lines, write_region
+from linnet.jax.emit.function import (
+    bind_param,
+    shown_sizes,
+    size_lines,
+    size_name,
+    write_region,
+)
 from linnet.jax.emit.writer import Writer
-from linnet.dims import Symbol
 from linnet.types import OptionalType, TensorType, Type
 
 if TYPE_CHECKING:
@@ -28,8 +34,10 @@ def write_gradient(module: ModuleWriter, callee: Callee, lines: list[str]) -> li
         raise InternalError("jax.emit", f"{callee.name} has no gradient", callee.function.span)
     count = len(callee.function.params)
     static = range(count, count + len(callee.size_names))
-    how = f"@partial(jax.custom_vjp, nondiff_argnums={tuple(static)})" if static else (
-        "@jax.custom_vjp"
+    how = (
+        f"@partial(jax.custom_vjp, nondiff_argnums={tuple(static)})"
+        if static
+        else ("@jax.custom_vjp")
     )
     forward, backward = f"{callee.name}_forward", f"{callee.name}_backward"
     names = [f"a{k}" for k in range(count)]
@@ -50,12 +58,10 @@ def _backward(module: ModuleWriter, callee: Callee, grad: Grad, name: str) -> li
     w = Writer(module, name, function)
     w.count(grad.body)
     kept = w.names.fresh("kept")
-    sizes = []
     for generic in function.generics:
         if isinstance(generic.var, Symbol):
-            wanted = generic.name
-            w.size_names[generic.var] = w.names.fresh(wanted)
-    sizes = [w.size_names[function.generics[k].var] for k in callee.size_args]  # type: ignore[index]
+            w.size_names[generic.var] = w.names.fresh(generic.name)
+    sizes = [size_name(w, function, k) for k in callee.size_args]
     wanted = [*(p.name for p in function.params), grad.params[-2].name or "result"]
     names = [w.names.fresh(n) for n in wanted]
     slope = w.names.fresh(grad.params[-1].name or "slope")

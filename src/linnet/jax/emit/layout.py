@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from linnet.backends.expr import ATOM, Expr, joined
 from linnet.ir import Op
 from linnet.jax.emit.dtypes import tensor
-from linnet.backends.expr import ATOM, Expr, joined
 from linnet.jax.emit.writer import Writer
 
 
@@ -25,9 +25,7 @@ def emit_broadcast(w: Writer, op: Op) -> None:
     unit = set()
     for position in range(1, first + 1):
         i = at.get(position)
-        if i is None or (operand_rank - i) in a.unit:
-            unit.add(position)
-        elif source.dims[i].constant == 1 and target.dims[rank - position].constant != 1:
+        if i is None or (operand_rank - i) in a.unit or (source.dims[i].constant == 1 and target.dims[rank - position].constant != 1):
             unit.add(position)
     gaps = [p for p in range(1, first + 1) if p not in at]
     text = a.text

@@ -177,8 +177,11 @@ class ModuleWriter:
         """Names that no local variable may hide."""
         made = {name for name, _ in self._structs.values()} | {n for n, _ in self._enums.values()}
         made |= self.blocks.names
-        return {c.name for c in self.callees.values()} | made | set(kernel_names(KERNELS)) | (
-            MODULE_NAMES - {"block", "state"}
+        return (
+            {c.name for c in self.callees.values()}
+            | made
+            | set(kernel_names(KERNELS))
+            | (MODULE_NAMES - {"block", "state"})
         )
 
     def next_region(self) -> int:
@@ -206,7 +209,7 @@ class ModuleWriter:
         jit = "jit" if self.options.compiler else "jax.jit"
         return [f"@partial({jit}, {', '.join(how)})" if how else f"@{jit}"]
 
-    # --- types ----------------------------------------------------------------------------------
+    # --- types ------------------------------------------------------------------------------------
 
     def struct(self, type_: StructType) -> str:
         if type_.path not in self._structs:
@@ -237,7 +240,7 @@ class ModuleWriter:
         name, cases = self._enums[type_]
         return f"{name}.{cases[case]}"
 
-    # --- the text -------------------------------------------------------------------------------
+    # --- the text ---------------------------------------------------------------------------------
 
     def generate(self) -> Generated:
         body: list[str] = []
@@ -269,7 +272,9 @@ class ModuleWriter:
     def _notes(self) -> list[str]:
         if not self.options.stacked:
             return []
-        arrays = sorted(f"{block.rpartition('::')[2]}.{name}" for block, name in self.options.stacked)
+        arrays = sorted(
+            f"{block.rpartition('::')[2]}.{name}" for block, name in self.options.stacked
+        )
         return [comment(f"# stacked along a first axis: {', '.join(arrays)}")]
 
     def _header(self) -> list[str]:

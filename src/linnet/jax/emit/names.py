@@ -5,7 +5,20 @@ from __future__ import annotations
 from linnet.backends.names import attribute
 
 MODULE_NAMES = frozenset(
-    {"Any", "Callable", "IntEnum", "NamedTuple", "block", "jax", "jit", "jnp", "lax", "math", "partial", "state"}
+    {
+        "Any",
+        "Callable",
+        "IntEnum",
+        "NamedTuple",
+        "block",
+        "jax",
+        "jit",
+        "jnp",
+        "lax",
+        "math",
+        "partial",
+        "state",
+    }
 )
 
 

@@ -122,9 +122,13 @@ def _einsum(
 ) -> Expr:  # fmt: skip
     letters: dict[int, str] = {}
     for label in (*output, *left, *right):
-        letters.setdefault(label, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"[len(letters)])
-    spell = lambda labels: "".join(letters[label] for label in labels)  # noqa: E731
-    pattern = f"{spell(left)},{spell(right)}->{spell(output)}"
+        letters.setdefault(
+            label, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"[len(letters)]
+        )
+    a_axes, b_axes, axes = (
+        "".join(letters[label] for label in labels) for labels in (left, right, output)
+    )
+    pattern = f"{a_axes},{b_axes}->{axes}"
     return Expr(f'jnp.einsum("{pattern}", {a.text}, {b.text}{extra})')
 
 

@@ -95,7 +95,7 @@ class Writer:
         self.makers: dict[int, Op] = {}
         self.scratches: dict[tuple[int, str], str] = {}
 
-    # --- uses -----------------------------------------------------------------------------------
+    # --- uses -------------------------------------------------------------------------------------
 
     def count(self, region: Region) -> None:
         """Counts the uses in a function's body, before it is written."""
@@ -126,7 +126,7 @@ class Writer:
             if home.get(value.id, number) != number:
                 self.crossing.add(value.id)
 
-    # --- text -----------------------------------------------------------------------------------
+    # --- text -------------------------------------------------------------------------------------
 
     def line(self, text: str) -> None:
         self.lines.append("    " * self.indent + text)
@@ -145,7 +145,7 @@ class Writer:
         self.indent -= 1
         self.region = region
 
-    # --- values ---------------------------------------------------------------------------------
+    # --- values -----------------------------------------------------------------------------------
 
     def get(self, value: Value) -> Expr:
         """The value's expression for one use."""
@@ -263,7 +263,7 @@ class Writer:
         self.line(f"{name} = {expr.text}")
         return expr.renamed(name)
 
-    # --- state ----------------------------------------------------------------------------------
+    # --- state ------------------------------------------------------------------------------------
 
     def keep_old_state(self, locked: frozenset[str] = frozenset()) -> None:
         """Assigns what still has to read the present state: `state` is about to be rebound."""
@@ -279,9 +279,7 @@ class Writer:
 
     def state_path(self, ref: Ref) -> tuple[Step, ...]:
         start = () if ref.root is None else self.subs[ref.root].state
-        steps: list[Step] = [
-            f"<{step}>" if stacked else step for step, stacked in self.steps(ref)
-        ]
+        steps: list[Step] = [f"<{step}>" if stacked else step for step, stacked in self.steps(ref)]
         return (*start, *steps)
 
     def state_text(self, path: Sequence[Step]) -> str:
@@ -302,7 +300,8 @@ class Writer:
     def steps(self, ref: Ref) -> list[tuple[str | int, bool]]:
         """The steps of a Ref, each with whether it numbers an element of stacked blocks."""
         at = str(self.function.block) if ref.root is None else self.subs[ref.root].kind
-        blocks, found, stacked = self.module.program.blocks, [], False
+        blocks, stacked = self.module.program.blocks, False
+        found: list[tuple[str | int, bool]] = []
         for step in ref.steps:
             if isinstance(step, int):
                 found.append((step, stacked))
@@ -327,7 +326,7 @@ class Writer:
         )
         self.line(f"{STATE} = {self.module.helper('put')}({STATE}, {text}, {steps})")
 
-    # --- forms ----------------------------------------------------------------------------------
+    # --- forms ------------------------------------------------------------------------------------
 
     def tensor(self, value: Value) -> Expr:
         """One use of the value as an array of its whole shape."""
@@ -363,7 +362,9 @@ class Writer:
         if expr.const is not None and not isinstance(expr.const, bool) and expr.const in (0, 1):
             if literal(expr.const) not in ("-0.0",):
                 kind = "ones" if expr.const else "zeros"
-                return Expr(f"jnp.{kind}({shape}, {spelled(dtype)})", rank=len(type_.dims), names=names)
+                return Expr(
+                    f"jnp.{kind}({shape}, {spelled(dtype)})", rank=len(type_.dims), names=names
+                )
         value = self.number(expr, dtype)
         text = f"jnp.full({shape}, {value.text}, {spelled(dtype)})"
         return Expr(text, rank=len(type_.dims), names=names)
@@ -412,7 +413,7 @@ class Writer:
             case _:
                 raise InternalError("jax.emit", f"{type_} has no zero", self.function.span)
 
-    # --- sizes and blocks -----------------------------------------------------------------------
+    # --- sizes and blocks -------------------------------------------------------------------------
 
     def size(self, dim: Dim) -> Size:
         constant = dim.constant

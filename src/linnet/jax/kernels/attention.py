@@ -36,9 +36,7 @@ def attend_causal(q: jax.Array, k: jax.Array, v: jax.Array, scale: Any) -> jax.A
     return attend(q, k, v, scale, order <= order[:, None])
 
 
-def attend_rows(
-    q: jax.Array, k: jax.Array, v: jax.Array, scale: Any, mask: jax.Array
-) -> jax.Array:
+def attend_rows(q: jax.Array, k: jax.Array, v: jax.Array, scale: Any, mask: jax.Array) -> jax.Array:
     """a mask [B, Q, K] for each sequence"""
     return attend(q, k, v, scale, mask[:, None, None])
 

@@ -173,4 +173,3 @@ def prepare(loaded: Loaded) -> tuple[Any, ...]:
             made.append(run())
         loaded.ready = tuple(made)
     return loaded.ready
-

@@ -3,126 +3,110 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from linnet.backends.source import Source, bound, default_entry
 from linnet.backends.natives import NUMERICS
+from linnet.backends.source import Source, bound, default_entry
 from linnet.ir import Program as Checked
 from linnet.jax.runtime.arrays import settings, zeros_of
 from linnet.jax.runtime.code import Settings, generate
 from linnet.jax.runtime.entry import Entry
 from linnet.jax.runtime.model import Model, Program
-from linnet.passes import bind
+from linnet.passes import Binding, bind
 from linnet.types import GenericArg
 from linnet.weights import LoadPlan, manifest_of, open_weights, plan_load
 from linnet.weights import read_bindings as read_bindings_file
 
 
-def load_source(
-    source: Source,
-    *,
-    generics: Mapping[str, int | str] | None = None,
-    weights: Any = None,
-    bindings: Any = None,
-    entry: str | None = None,
-    root: str | None = None,
-    numerics: str = "fast",
-    cast_dtype: bool = False,
-    std_root: str | Path | None = None,
-    present: Collection[str] = (),
-) -> Entry:
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What every loader takes.
+
+    Without `weights` every parameter starts at zero; optional ones are then absent unless their
+    paths are in `present`.
+    """
+
+    generics: Mapping[str, int | str] | None = None
+    weights: Any = None
+    bindings: Any = None
+    entry: str | None = None
+    root: str | None = None
+    numerics: str = "fast"
+    cast_dtype: bool = False
+    std_root: str | Path | None = None
+    present: Collection[str] = ()
+
+
+def load_source(source: Source, **options: Any) -> Entry:
     """One entry of a program as a pure function through generated `jax.numpy` source.
 
-    `source` is a `.linnet` file or a package's folder (or a program loaded before). Without
-    `weights` every parameter starts at zero; optional ones are then absent unless their paths are
-    in `present`. Raises `CompileError`, `BindError` or `WeightError` with every problem found.
+    `source` is a `.linnet` file or a package's folder (or a program loaded before); the other
+    options are those of `Options`. Raises `CompileError`, `BindError` or `WeightError` with every
+    problem found.
     """
-    program, arrays = _program(
-        source, generics, weights, bindings, entry, root, numerics, cast_dtype, std_root, present,
-        False,
-    )  # fmt: skip
+    program, arrays = _program(source, _checked(options), False)
     return Entry(program, arrays, program.default)
 
 
-def load(
-    source: Source,
-    *,
-    generics: Mapping[str, int | str] | None = None,
-    weights: Any = None,
-    bindings: Any = None,
-    entry: str | None = None,
-    root: str | None = None,
-    numerics: str = "fast",
-    cast_dtype: bool = False,
-    std_root: str | Path | None = None,
-    present: Collection[str] = (),
-) -> Entry:
+def load(source: Source, **options: Any) -> Entry:
     """One entry of a program through StableHLO: one compiled program for each set of shapes.
 
     As `load_source`, but a call with state takes over the storage of the state it is given, so
     that XLA updates caches where they lie.
     """
-    program, arrays = _program(
-        source, generics, weights, bindings, entry, root, numerics, cast_dtype, std_root, present,
-        True,
-    )  # fmt: skip
+    program, arrays = _program(source, _checked(options), True)
     return Entry(program, arrays, program.default, donate=True)
 
 
 def load_source_model(source: Source, **options: Any) -> Model:
     """What `load_source` loads as a model that keeps its own state and runs every entry."""
-    return _model(source, False, options)
+    return Model(*_program(source, _checked(options), False))
 
 
 def load_model(source: Source, **options: Any) -> Model:
-    """A model each of whose entries is one compiled program a shape; see `linnet.jax.load`."""
-    return _model(source, True, options)
+    """What `load` loads as a model that keeps its own state and runs every entry, over one copy of
+    the weights."""
+    return Model(*_program(source, _checked(options), True))
 
 
-def _model(source: Source, whole: bool, options: dict[str, Any]) -> Model:
-    names = ("generics", "weights", "bindings", "entry", "root", "numerics", "cast_dtype",
-             "std_root", "present")  # fmt: skip
-    unknown = [name for name in options if name not in names]
+def _checked(options: Mapping[str, Any]) -> Options:
+    known = [f.name for f in fields(Options)]
+    unknown = [name for name in options if name not in known]
     if unknown:
-        raise TypeError(f"the JAX backend has no option `{unknown[0]}`")
-    defaults = {"numerics": "fast", "cast_dtype": False, "present": ()}
-    program, arrays = _program(
-        source, *(options.get(n, defaults.get(n)) for n in names), whole  # type: ignore[arg-type]
-    )
-    return Model(program, arrays)
+        raise TypeError(f"the JAX backend has no option `{unknown[0]}`; it has {', '.join(known)}")
+    made = Options(**options)
+    if made.numerics not in NUMERICS:
+        raise ValueError(f"numerics is one of {', '.join(NUMERICS)}, not {made.numerics!r}")
+    return made
 
 
 def _program(
-    source: Source,
-    generics: Mapping[str, int | str] | None,
-    weights: Any,
-    bindings: Any,
-    entry: str | None,
-    root: str | None,
-    numerics: str,
-    cast_dtype: bool,
-    std_root: str | Path | None,
-    present: Collection[str],
-    whole: bool,
+    source: Source, options: Options, whole: bool
 ) -> tuple[Program, dict[str, jax.Array]]:
-    if numerics not in NUMERICS:
-        raise ValueError(f"numerics is one of {', '.join(NUMERICS)}, not {numerics!r}")
-    binding = bound(source, root, entry, generics or {}, std_root)
-    default = default_entry(binding, entry)
-    how = Settings(numerics, jax.default_backend(), whole, scan=not whole, donate=True)
+    binding = bound(
+        source, options.root, options.entry, options.generics or {}, options.std_root
+    )
+    default = default_entry(binding, options.entry)
+    how = Settings(
+        options.numerics, jax.default_backend(), whole, scan=not whole, donate=True
+    )
     with settings():
-        if weights is None:
-            absent = {p.path for p in binding.params if p.optional} - set(present)
-            arrays = {p.path: zeros_of(p.type) for p in binding.params if p.path not in absent}
-        else:
-            with open_weights(weights) as opened:
-                lines = None if bindings is None else read_bindings_file(bindings)
-                arrays = read_all(plan_load(manifest_of(binding), opened, lines, cast_dtype))
+        arrays = _arrays(binding, options)
     return Program(binding, frozenset(arrays), how, default), arrays
+
+
+def _arrays(binding: Binding, options: Options) -> dict[str, jax.Array]:
+    if options.weights is None:
+        absent = {p.path for p in binding.params if p.optional} - set(options.present)
+        return {p.path: zeros_of(p.type) for p in binding.params if p.path not in absent}
+    with open_weights(options.weights) as opened:
+        lines = None if options.bindings is None else read_bindings_file(options.bindings)
+        return read_all(plan_load(manifest_of(binding), opened, lines, options.cast_dtype))
 
 
 def read_all(plan: LoadPlan) -> dict[str, jax.Array]:

@@ -134,11 +134,13 @@ class Model:
         self._state: Any = None
         self.reset_state()
 
-    # --- calls ----------------------------------------------------------------------------------
+    # --- calls ------------------------------------------------------------------------------------
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
         """Runs the default entry; inputs in order or by name."""
-        return self.run_entry(self._default(), merged(self._program, self._default(), inputs, named))
+        return self.run_entry(
+            self._default(), merged(self._program, self._default(), inputs, named)
+        )
 
     def _default(self) -> str:
         name = self._program.default
@@ -194,11 +196,13 @@ class Model:
             if not isinstance(leaf, jax.Array) or (leaf.shape, leaf.dtype) not in kinds:
                 return leaf
             here = leaf.unsafe_buffer_pointer()
-            return jnp.copy(leaf) if any(s.unsafe_buffer_pointer() == here for s in states) else leaf
+            return (
+                jnp.copy(leaf) if any(s.unsafe_buffer_pointer() == here for s in states) else leaf
+            )
 
         return jax.tree.map(apart, result)
 
-    # --- pure -----------------------------------------------------------------------------------
+    # --- pure -------------------------------------------------------------------------------------
 
     def apply(self, params: Mapping[str, Any], *inputs: Any, **named: Any) -> Any:
         """The default entry as a pure function of the parameters by path; see `Entry.apply`."""
@@ -221,7 +225,7 @@ class Model:
             self._parameters = same_parameters(self._parameters, values)
             self._built.clear()
 
-    # --- state ----------------------------------------------------------------------------------
+    # --- state ------------------------------------------------------------------------------------
 
     def reset_state(self) -> None:
         """Sets every state to zero."""
@@ -242,7 +246,7 @@ class Model:
             raise KeyError(f"there is no state `{path}`")
         return jnp.copy(found[path])
 
-    # --- what it is -----------------------------------------------------------------------------
+    # --- what it is -------------------------------------------------------------------------------
 
     @property
     def binding(self) -> Binding:

@@ -33,9 +33,7 @@ def outside(type_: Type, value: Any) -> Any:
         case TupleType(items):
             return tuple(outside(t, v) for t, v in zip(items, value, strict=True))
         case StructType(fields=fields):
-            return type(value)(
-                *(outside(t, v) for (_, t), v in zip(fields, value, strict=True))
-            )
+            return type(value)(*(outside(t, v) for (_, t), v in zip(fields, value, strict=True)))
         case OptionalType(inner):
             present, held = value
             return outside(inner, held) if bool(present) else None

@@ -51,7 +51,7 @@ class Trees:
         key = (block, states, fields)
         if key not in self._types:
             name = block.rpartition("::")[2] + "State" * states
-            self._types[key] = namedtuple(name, fields)  # noqa: PYI024
+            self._types[key] = namedtuple(name, fields)
         return self._types[key]
 
     def _params(self, instance: Instance, prefix: str, find: Find) -> Any:

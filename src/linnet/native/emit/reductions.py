@@ -49,7 +49,7 @@ def emit_reduce(w: Writer, op: Op) -> None:
     dtype, name = dtype_of(op.result.type), str(op.attrs["op"])
     shape, dims = dims_of(op.operands[0]), dims_of(op.result)
     if name in ("max", "min"):
-        _not_empty(w, [shape[axis] for axis in axes], name)
+        not_empty(w, [shape[axis] for axis in axes], name)
     kept = [axis for axis in range(len(shape)) if axis not in axes]
     w.origin()
     out = w.result(op.result) if dims else None
@@ -85,7 +85,7 @@ def _finish(
     w.define(op.result, Scalar(result, dtype))
 
 
-def _not_empty(w: Writer, extents: Sequence[Dim], name: str) -> None:
+def not_empty(w: Writer, extents: Sequence[Dim], name: str) -> None:
     """The largest of no elements has no value."""
     for dim in extents:
         size = w.size(dim)

@@ -7,10 +7,9 @@ from collections.abc import Callable, Sequence
 from linnet.backends.natives import Case, Predicate
 from linnet.dims import Dim
 from linnet.ir import Op, Value
-from linnet.native.emit.dtypes import dtype_of, held
+from linnet.native.emit.dtypes import dtype_of
 from linnet.native.emit.elementwise import combine
-from linnet.native.emit.layout import dims_of
-from linnet.native.emit.values import Buffer, Scalar, Term
+from linnet.native.emit.values import Buffer, Term
 from linnet.native.emit.writer import Writer
 from linnet.types import DType, OptionalType
 
@@ -53,18 +52,6 @@ def all_of(*parts: Predicate) -> Predicate:
     return when
 
 
-def last_axis(name: str) -> Predicate:
-    """Applies where the last axis is known not to be empty."""
-
-    def when(case: Case) -> str | None:
-        extent = case.extent(name, -1)
-        if extent == 0:
-            return "the last axis is empty"
-        return None if extent is not None else "the last axis may be empty"
-
-    return when
-
-
 def rows(w: Writer, dims: Sequence[Dim]) -> str:
     """How many rows a tensor of these dims has, the last axis being a row."""
     return w.count(dims[:-1])
@@ -97,20 +84,7 @@ def elementwise(function: str, cost: int) -> KernelWriter:
     return emit
 
 
-def array_call(function: str) -> KernelWriter:
-    """`function(x, count, out)` of the library on all elements."""
-
-    def emit(w: Writer, op: Op) -> None:
-        x = w.buffer(op.operands[0])
-        out = result_buffer(w, op)
-        w.line(f"linnet::{function}({x.text}, {w.count(x.dims)}, {out.text});")
-        w.define(op.result, out)
-
-    return emit
-
-
 __all__ = [
-    "KERNEL_DTYPES", "DType", "KernelWriter", "Scalar", "all_of", "array_call", "dims_of",
-    "elementwise", "held", "kernel_dtype", "last_axis", "number", "result_buffer", "rows",
-    "settled",
+    "KERNEL_DTYPES", "KernelWriter", "all_of", "elementwise", "kernel_dtype", "number",
+    "result_buffer", "rows", "settled",
 ]  # fmt: skip

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from linnet.backends.natives import Case, Native
+from linnet.backends.natives import Native
 from linnet.ir import Op
 from linnet.native.emit.layout import dims_of
-from linnet.native.emit.values import Buffer
+from linnet.native.emit.reductions import not_empty
+from linnet.native.emit.values import Buffer, Scalar
 from linnet.native.emit.writer import Writer
 from linnet.native.natives.base import (
     KernelWriter,
     all_of,
     elementwise,
     kernel_dtype,
-    last_axis,
     number,
     result_buffer,
     rows,
@@ -63,9 +63,9 @@ def _layer_norm(w: Writer, op: Op) -> None:
 def _by_rows(function: str) -> KernelWriter:
     def emit(w: Writer, op: Op) -> None:
         x = w.buffer(op.operands[0])
+        if function == "argmax":
+            not_empty(w, x.dims[-1:], "max")
         if not dims_of(op.result):
-            from linnet.native.emit.values import Scalar
-
             w.module.uses_kernels = True
             name = w.names.fresh(op.result.name or "found")
             w.line(f"int32_t {name} = 0;")
@@ -100,10 +100,6 @@ def _same(w: Writer, op: Op) -> None:
     w.define(op.result, w.entry(op.operands[0]))
 
 
-def _softmax_type(case: Case) -> str | None:
-    return kernel_dtype("x")(case) or last_axis("x")(case)
-
-
 _F = "std.nn."
 _X = kernel_dtype("x")
 _FUSED = "inside the loop that reads it, in f32"
@@ -111,9 +107,9 @@ NATIVES: tuple[Native[KernelWriter], ...] = (
     Native(f"{_F}linear::linear", "linear", "a packed matrix product, accumulated in f32", _linear,
            all_of(_X, settled("bias"))),
     Native(f"{_F}norm::rms_norm", "rms_norm", "one pass a row, in f32", _rms_norm,
-           all_of(_X, last_axis("x"))),
+           _X),
     Native(f"{_F}norm::layer_norm", "layer_norm", "one pass a row, in f32", _layer_norm,
-           all_of(_X, settled("bias"), last_axis("x"))),
+           all_of(_X, settled("bias"))),
     Native(f"{_F}activations::sigmoid", "sigmoid", _FUSED, elementwise("fast_sigmoid", 12), _X,
            numerics=frozenset(("fast",))),
     Native(f"{_F}activations::silu", "silu", _FUSED, elementwise("fast_silu", 12), _X,
@@ -121,11 +117,11 @@ NATIVES: tuple[Native[KernelWriter], ...] = (
     Native(f"{_F}activations::gelu", "gelu", _FUSED, elementwise("fast_gelu", 16), _X,
            numerics=frozenset(("fast",))),
     Native(f"{_F}softmax::softmax", "softmax", "one pass a row, in f32", _by_rows("softmax"),
-           _softmax_type),
+           _X),
     Native(f"{_F}rope::rope", "rope", "one pass", _rope(False), _X),
     Native(f"{_F}rope::rope_rows", "rope_rows", "one pass", _rope(True), _X),
     Native(f"{_F}decoding::argmax", "argmax", "the first of equals", _by_rows("argmax"),
-           _softmax_type),
+           _X),
     Native(f"{_F}parallel::all_reduce", "all_reduce", "one device: the value itself", _same,
            alias=(0,)),
     Native(f"{_F}parallel::shared", "shared", "one device: the value itself", _same, alias=(0,)),

@@ -64,6 +64,12 @@ def _when(known: Callable[[Case], bool], why: str) -> Predicate:
     return when
 
 
+def _filled_rows(case: Case) -> str | None:
+    """`Attention` refuses a mask a row where there are no rows or no queries."""
+    known = [case.extent("q", axis) for axis in (0, 2)]
+    return None if all(known) else "there may be no rows or no queries"
+
+
 _applies = every(needs(23), settled("mask"), narrow("q"), filled("k", 2), filled("q", 3))
 
 
@@ -296,8 +302,10 @@ def _row_family(op: str) -> tuple[Native[Kernel], ...]:
     path = f"{_A}{op}"
     return (
         Native(path, "Attention (rows upto)", "Attention over the keys up to the longest row",
-               _rows_upto, _when(_rows_end, "no row's length is known"), _with_bound, _offset),
-        Native(path, "Attention (rows)", "Attention under the masks as they are", _dense, _applies),
+               _rows_upto, every(_filled_rows, _when(_rows_end, "no row's length is known")),
+               _with_bound, _offset),
+        Native(path, "Attention (rows)", "Attention under the masks as they are", _dense,
+               every(_filled_rows, _applies)),
     )  # fmt: skip
 
 

@@ -18,16 +18,23 @@ TABLE: Table[Kernel] = Table((*basics.NATIVES, *attention.NATIVES, *caches.NATIV
 KERNELS: Mapping[str, Kernel] = TABLE.kernels
 
 
-def selector(numerics: str, opset: int, runtime_operators: bool) -> NativeSelector | None:
-    """What `lower` asks for each call of an op."""
-    return TABLE.selector(numerics, target(opset, runtime_operators), False)
+DEFAULT = target(24, False)
+
+
+def selector(numerics: str, device: str = DEFAULT, trainable: bool = False) -> NativeSelector | None:
+    """What `lower` asks for each call of an op; `device` is a `target`."""
+    return TABLE.selector(numerics, _target(device), trainable)
 
 
 def decide(
-    query: NativeQuery, numerics: str = "fast", opset: int = 24, runtime_operators: bool = False
+    query: NativeQuery, numerics: str = "fast", device: str = DEFAULT, trainable: bool = False
 ) -> tuple[Decision[Kernel], ...]:
     """What the table says about a call, row by row, up to the first row that applies."""
-    return TABLE.decide(query, numerics, target(opset, runtime_operators))
+    return TABLE.decide(query, numerics, _target(device), trainable)
 
 
-__all__ = ["KERNELS", "NUMERICS", "TABLE", "Decision", "decide", "selector"]
+def _target(device: str) -> str:
+    return device if device.startswith("opset ") else DEFAULT
+
+
+__all__ = ["DEFAULT", "KERNELS", "NUMERICS", "TABLE", "Decision", "decide", "selector", "target"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,10 @@ from linnet.onnx.emit.entry import Written
 from linnet.onnx.runtime.aliasing import in_place
 from linnet.onnx.runtime.values import Array, to_ort
 from linnet.types import DType
+
+
+class RunError(RuntimeError):
+    """A call that the runtime gave up: an index outside its axis, a division by zero."""
 
 
 @dataclass(slots=True)
@@ -44,6 +49,9 @@ class Buffer:
         self.spare, (self.array, self.value) = (self.array, self.value), self.spare
 
 
+_FAILED = re.compile(r"Name:'(?P<name>[^']*)' Status Message: (?P<why>.*)", re.DOTALL)
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """How sessions are made."""
@@ -55,7 +63,7 @@ class Options:
 
 def session_options(options: Options) -> ort.SessionOptions:
     made = ort.SessionOptions()
-    made.log_severity_level = 3
+    made.log_severity_level = 4  # what goes wrong is raised
     if options.threads:
         made.intra_op_num_threads = options.threads
     # Optimisers rewrite what rounds; an exact run is the graph as it was written.
@@ -76,6 +84,9 @@ class EntrySession:
             path: in_place(graph, given, after)
             for path, (given, after) in written.states.items()
             if given is not None and after is not None
+        }
+        self.places = {
+            node.name: node.metadata_props.get("linnet.source", "") for node in graph.all_nodes()
         }
         data = ir.to_proto(written.model).SerializeToString()
         self.session = ort.InferenceSession(
@@ -112,10 +123,22 @@ class EntrySession:
             held.append(value)
             binding.bind_ortvalue_output(name, value)
         swapped = self._bind_states(states)
-        self.session.run_with_iobinding(binding)
+        try:
+            self.session.run_with_iobinding(binding)
+        except Exception as error:
+            raise RunError(self._told(str(error))) from None
         for buffer in swapped:
             buffer.swap()
         return results
+
+    def _told(self, problem: str) -> str:
+        """The runtime's message with the place in the source, without its own files' names."""
+        found = _FAILED.search(problem)
+        if found is None:
+            return problem
+        place = self.places.get(found["name"], "")
+        reason = found["why"].rpartition(" was false. ")[2].strip()
+        return f"{reason} at {found['name']}{f' ({place})' if place else ''}"
 
     def _bind_states(self, states: Mapping[str, Buffer]) -> list[Buffer]:
         swapped: list[Buffer] = []

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from linnet.backends.expr import ATOM, Expr, joined
 from linnet.diagnostics import InternalError
 from linnet.ir import Op, Value
-from linnet.torch.emit.expr import ATOM, Expr, joined
 from linnet.torch.emit.writer import Writer
 from linnet.types import EnumType, OptionalType, StructType, TensorType, Type
 

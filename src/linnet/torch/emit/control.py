@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from linnet.backends.expr import ATOM, COMPARE, TERNARY, Expr
+from linnet.backends.names import attribute
 from linnet.ir import Op, Region, Value
 from linnet.torch.emit.aggregates import is_nested, whole_rank
 from linnet.torch.emit.dtypes import carried, dtype_of, tensor
-from linnet.torch.emit.expr import ATOM, COMPARE, TERNARY, Expr
-from linnet.torch.emit.names import attribute
 from linnet.torch.emit.writer import SIZE_LIMIT, Writer, shape_text
 from linnet.types import DType, EnumType, TensorType
 

@@ -7,16 +7,11 @@ results keep the dtypes of their types and are converted where they enter and le
 
 from __future__ import annotations
 
+from linnet.backends.inputs import NAMES
 from linnet.diagnostics import InternalError
 from linnet.types import AnyDType, DType, TensorType, Type
 
-STORED = {
-    DType.BOOL: "bool", DType.I8: "int8", DType.I16: "int16", DType.I32: "int32",
-    DType.I64: "int64", DType.U8: "uint8", DType.U16: "uint16", DType.U32: "uint32",
-    DType.U64: "uint64", DType.F16: "float16", DType.BF16: "bfloat16", DType.F32: "float32",
-    DType.F64: "float64",
-}  # fmt: skip
-
+STORED = NAMES
 WIDE = frozenset({DType.U16, DType.U32, DType.U64})
 
 

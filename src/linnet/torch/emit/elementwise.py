@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from linnet.ir import Op
-from linnet.torch.emit import folding
-from linnet.torch.emit.dtypes import WIDE, carried, dtype_of, tensor, wrap_mask
-from linnet.torch.emit.expr import (
+from linnet.backends import folding
+from linnet.backends.expr import (
     ADD,
     AND,
     ATOM,
@@ -29,7 +27,9 @@ from linnet.torch.emit.expr import (
     joined,
     number,
 )
-from linnet.torch.emit.hosts import fold
+from linnet.backends.hosts import fold
+from linnet.ir import Op
+from linnet.torch.emit.dtypes import WIDE, carried, dtype_of, tensor, wrap_mask
 from linnet.torch.emit.writer import Writer, dim_bounds
 from linnet.types import DType, EnumType, TensorType, scalar
 

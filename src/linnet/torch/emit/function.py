@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from linnet.backends.expr import Expr
+from linnet.backends.names import comment
 from linnet.diagnostics import InternalError
 from linnet.dims import Symbol
 from linnet.ir import Function, Op, Region, Value
 from linnet.torch.emit import aggregates, control, elementwise, gathers, layout, members, reductions
 from linnet.torch.emit.control import host_expr
-from linnet.torch.emit.expr import Expr
-from linnet.torch.emit.names import comment
 from linnet.torch.emit.writer import Writer
 from linnet.types import TensorType
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from linnet.backends.expr import ATOM, Expr, joined
 from linnet.ir import Op
 from linnet.torch.emit.dtypes import dtype_of, tensor
 from linnet.torch.emit.elementwise import tensor_cast
-from linnet.torch.emit.expr import ATOM, Expr, joined
 from linnet.torch.emit.writer import Writer
 from linnet.types import DType
 

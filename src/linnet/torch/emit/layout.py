@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from linnet.backends.expr import ATOM, Expr, joined
 from linnet.ir import Op
 from linnet.torch.emit.dtypes import tensor
-from linnet.torch.emit.expr import ATOM, Expr, joined
 from linnet.torch.emit.writer import Writer, shape_text
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from linnet.backends.expr import ATOM, Expr, joined
 from linnet.ir import Op, Ref, Value
 from linnet.torch.emit.control import variable_expr
 from linnet.torch.emit.dtypes import WIDE, dtype_of
-from linnet.torch.emit.expr import ATOM, Expr, joined
 from linnet.torch.emit.writer import Writer
 from linnet.types import DType, OptionalType, TensorType, Type
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from linnet.backends.expr import Expr
+from linnet.backends.hosts import Hosts, analyze
+from linnet.backends.names import Names, attribute, comment, field
+from linnet.backends.sources import kernel_names, kernel_text
 from linnet.diagnostics import CompileError, Diagnostic
 from linnet.ir import Function, Op, Region
-from linnet.torch.emit.expr import Expr
 from linnet.torch.emit.function import write_function, write_gradient
-from linnet.torch.emit.hosts import Hosts, analyze
-from linnet.torch.emit.names import MODULE_NAMES, Names, attribute, comment, field
-from linnet.torch.emit.sources import kernel_names, kernel_text
 from linnet.torch.emit.writer import Writer
 from linnet.types import (
     EnumType,
@@ -23,6 +23,11 @@ from linnet.types import (
 )
 
 KernelWriter = Callable[[Writer, Op], Expr]
+
+KERNELS = "linnet.torch.kernels"
+
+# What the generated module itself calls things.
+MODULE_NAMES = frozenset({"F", "IntEnum", "NamedTuple", "block", "device", "math", "torch"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +83,8 @@ class ModuleWriter:
     ) -> None:
         self.functions, self.entries, self.origins = functions, entries, origins
         self.kernels, self.options = kernels, options
-        self.hosts: Hosts = analyze(functions, list(dict.fromkeys(entries.values())))
-        self.names = Names((*kernel_names(), *MODULE_NAMES))
+        self.hosts: Hosts = analyze(functions, eager=True)
+        self.names = Names((*kernel_names(KERNELS), *MODULE_NAMES))
         self.callees: dict[str, Callee] = {}
         self.loop_callees: set[str] = set()
         self.types: list[str] = []
@@ -135,7 +140,8 @@ class ModuleWriter:
     def top_names(self) -> set[str]:
         """Names that no local variable may hide."""
         made = {name for name, _ in self._structs.values()} | {n for n, _ in self._enums.values()}
-        return {c.name for c in self.callees.values()} | made | set(kernel_names())
+        own = {c.name for c in self.callees.values()}
+        return own | made | kernel_names(KERNELS) | MODULE_NAMES
 
     @property
     def on_device(self) -> bool:
@@ -258,7 +264,7 @@ class ModuleWriter:
         ]
 
     def _kernel_lines(self) -> list[str]:
-        return kernel_text(self._helpers)
+        return kernel_text(KERNELS, self._helpers)
 
 
 _ENUM_NAMES = frozenset(("name", "value", "mro", *dir(int)))

@@ -6,10 +6,10 @@ import string
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from linnet.backends.expr import ATOM, MUL, Expr, joined
 from linnet.ir import Op
 from linnet.torch.emit.dtypes import carried, dtype_of, tensor
 from linnet.torch.emit.elementwise import masked
-from linnet.torch.emit.expr import ATOM, MUL, Expr, joined
 from linnet.torch.emit.writer import Writer
 from linnet.types import DType
 

@@ -13,12 +13,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from linnet.backends.expr import ADD, ATOM, MUL, Expr, joined
+from linnet.backends.names import Names, attribute
 from linnet.diagnostics import InternalError
 from linnet.dims import Dim, Symbol
 from linnet.ir import Function, Op, Ref, Region, SubVar, Value
 from linnet.torch.emit.dtypes import carried, dtype_of, tensor
-from linnet.torch.emit.expr import ADD, ATOM, MUL, Expr, joined
-from linnet.torch.emit.names import Names, attribute
 from linnet.types import DType, TensorType, TupleType, Type
 
 if TYPE_CHECKING:

@@ -1,1 +1,1 @@
-"""Functions that generated PyTorch modules hold a copy of: see `linnet.torch.emit.sources`."""
+"""Functions that generated PyTorch modules hold a copy of: see `linnet.backends.sources`."""

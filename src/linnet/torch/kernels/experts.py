@@ -73,7 +73,7 @@ def combine_experts_wide(
             at += count
     if not parts:
         return x.new_zeros(x.shape[0], weight.shape[1])
-    made = torch.cat(parts)[order.argsort()].unflatten(0, experts.shape)
+    made = torch.cat(parts)[order.argsort()].reshape(*experts.shape, -1)
     return (weights.float()[:, None] @ made)[:, 0].to(x.dtype)
 
 

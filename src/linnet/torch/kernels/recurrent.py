@@ -46,9 +46,9 @@ def delta_rule(
     """S tokens, a chunk at a time: the outputs [B, S, Hv, V], then the state, key axis second"""
     heads = (k.shape[2], v.shape[2] // k.shape[2])
     query, key = (x.float().transpose(1, 2)[:, :, None] for x in (q, k))  # [B, Hk, 1, S, K]
-    value = v.float().transpose(1, 2).unflatten(1, heads)
-    decay, beta = (x.transpose(1, 2).unflatten(1, heads) for x in (decay, beta))
-    state, outputs = start.unflatten(1, heads), []
+    value = split_axis(v.float().transpose(1, 2), 1, heads)
+    decay, beta = (split_axis(x.transpose(1, 2), 1, heads) for x in (decay, beta))
+    state, outputs = split_axis(start, 1, heads), []
     for first in range(0, q.shape[1], DELTA_CHUNK):
         part = slice(first, first + DELTA_CHUNK)
         out, state = delta_chunk(
@@ -57,6 +57,11 @@ def delta_rule(
         )  # fmt: skip
         outputs.append(scale * out.flatten(1, 2).transpose(1, 2))
     return torch.cat((*outputs, state.flatten(1, 2).transpose(1, 2)), 1)
+
+
+def split_axis(x: torch.Tensor, axis: int, sizes: tuple[int, int]) -> torch.Tensor:
+    """one axis as two"""
+    return x.reshape(*x.shape[:axis], *sizes, *x.shape[axis + 1 :])
 
 
 def delta_chunk(
@@ -79,8 +84,9 @@ def delta_chunk(
 
 def packed_runs(rows: torch.Tensor, segments: torch.Tensor, count: int) -> list[tuple[slice, int]]:
     """the tokens of each run of equal segments, and which of `count` rows it continues, or -1"""
-    lengths = segments.unique_consecutive(return_counts=True)[1]
-    stops = lengths.cumsum(0)
+    ends = torch.ones_like(segments, dtype=torch.bool)
+    ends[:-1] = segments[1:] != segments[:-1]
+    stops = ends.nonzero()[:, 0] + 1
     runs, start = [], 0
     for stop, row in zip(stops.tolist(), rows[stops - 1].tolist(), strict=True):
         runs.append((slice(start, stop), row if 0 <= row < count else -1))

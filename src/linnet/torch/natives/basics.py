@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from linnet.backends.expr import Expr
+from linnet.backends.predicates import last_axis, not_f64, settled
 from linnet.ir import Op
-from linnet.torch.emit.expr import Expr
 from linnet.torch.emit.writer import Writer
 from linnet.torch.natives.model import (
     Case,
     KernelWriter,
     Native,
-    Predicate,
     made,
     number_text,
     operands_of,
 )
-from linnet.types import DType
 
 
 def function(name: str, extra: str = "") -> KernelWriter:
@@ -59,39 +58,11 @@ def _repeated(w: Writer, op: Op) -> Expr:
     return made(op, f"{x.at(20)}.repeat(1, {op.attrs['shards']})", (x,))
 
 
-def settled(name: str) -> Predicate:
-    """Applies where optional operand `name` is known to be there or not."""
-
-    def when(case: Case) -> str | None:
-        from linnet.types import OptionalType
-
-        value = case.operands.get(name)
-        if value is not None and isinstance(value.type, OptionalType):
-            return f"whether there is a {name} is known only when it runs"
-        return None
-
-    return when
-
-
-def last_axis(name: str) -> Predicate:
-    """Applies where the last axis is known not to be empty."""
-
-    def when(case: Case) -> str | None:
-        return "the last axis is empty" if case.extent(name, -1) == 0 else None
-
-    return when
-
-
 def _norm(case: Case) -> str | None:
     return settled("bias")(case) or last_axis("x")(case)
 
 
-def wide_enough(case: Case) -> str | None:
-    if case.dtype("x") is DType.F64:
-        return "the body computes in f32"
-    return None
-
-
+_narrow = not_f64("x")
 _F = "std.nn."
 NATIVES: tuple[Native, ...] = (
     Native(f"{_F}linear::linear", "linear", "one matrix product, accumulated in f32",
@@ -102,16 +73,16 @@ NATIVES: tuple[Native, ...] = (
     Native(f"{_F}norm::layer_norm", "layer_norm", "fused, in f32", _layer_norm, _norm),
     Native(f"{_F}activations::relu", "relu", "one pass", function("torch.relu")),
     Native(f"{_F}activations::sigmoid", "sigmoid", "one pass, in f32", function("torch.sigmoid"),
-           wide_enough),
-    Native(f"{_F}activations::silu", "silu", "one pass, in f32", function("F.silu"), wide_enough),
+           _narrow),
+    Native(f"{_F}activations::silu", "silu", "one pass, in f32", function("F.silu"), _narrow),
     Native(f"{_F}activations::gelu", "gelu", "one pass, in f32",
-           function("F.gelu", ', approximate="tanh"'), wide_enough),
+           function("F.gelu", ', approximate="tanh"'), _narrow),
     Native(f"{_F}activations::gelu_erf", "gelu_erf", "one pass, in f32", function("F.gelu"),
-           wide_enough),
+           _narrow),
     Native(f"{_F}activations::softplus", "softplus", "one pass, in f32", function("F.softplus"),
-           wide_enough),
+           _narrow),
     Native(f"{_F}softmax::softmax", "softmax", "one pass, in f32", function("F.softmax", ", -1"),
-           lambda case: wide_enough(case) or last_axis("x")(case)),
+           lambda case: _narrow(case) or last_axis("x")(case)),
     Native(f"{_F}decoding::argmax", "argmax", "the first of equals", _argmax, last_axis("x")),
     Native(f"{_F}parallel::all_reduce", "all_reduce", "one device: the value itself", _same,
            alias=(0,)),

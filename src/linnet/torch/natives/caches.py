@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from linnet.backends.expr import Expr
 from linnet.ir import Op
-from linnet.torch.emit.expr import Expr
 from linnet.torch.emit.writer import Writer
 from linnet.torch.natives.model import KernelWriter, Native, made, number_text, operands_of
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from linnet.backends.expr import UNARY, Expr
+from linnet.backends.predicates import last_axis
 from linnet.ir import Op
-from linnet.torch.emit.expr import UNARY, Expr
 from linnet.torch.emit.writer import Writer
-from linnet.torch.natives.basics import function, last_axis
+from linnet.torch.natives.basics import function
 from linnet.torch.natives.model import (
     Case,
     KernelWriter,

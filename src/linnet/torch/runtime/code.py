@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+
 from linnet.passes import Binding, lower
 from linnet.torch.emit.module import Callee, Generated, ModuleWriter, Options
 from linnet.torch.natives.table import KERNELS, selector

@@ -7,18 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import torch
+
+from linnet.backends.natives import NUMERICS
+from linnet.backends.source import Source, bound, default_entry
 from linnet.ir import Program
-from linnet.passes import Binding, Instance, bind
-from linnet.torch.natives.table import NUMERICS
+from linnet.passes import Binding, bind
 from linnet.torch.runtime.code import COMPILE_MODES, Settings, generate
 from linnet.torch.runtime.inputs import TORCH
 from linnet.torch.runtime.module import Model, Shared
 from linnet.torch.runtime.tree import Epoch, lazy_zeros, place
 from linnet.types import DType, GenericArg, TensorType
-from linnet.weights import LoadPlan, Manifest, ParamSpec, StateSpec, open_weights, plan_load
+from linnet.weights import LoadPlan, manifest_of, open_weights, plan_load
 from linnet.weights import read_bindings as read_bindings_file
-
-Source = str | Path | Program | Binding
 
 
 def load(
@@ -80,87 +80,6 @@ def _check_options(numerics: str, compile: bool | str) -> None:
         raise ValueError(
             f"compile is False, True, 'inductor' or 'reduce-overhead', not {compile!r}"
         )
-
-
-def bound(
-    source: Source,
-    root: str | None,
-    entry: str | None,
-    generics: Mapping[str, int | str],
-    std_root: str | Path | None = None,
-) -> Binding:
-    """The program of `source`, bound."""
-    if isinstance(source, Binding):
-        return source
-    if isinstance(source, Program):
-        program = source
-    else:
-        from linnet.api import load_program
-
-        program = load_program(source, std_root)
-    return bind(program, choose_root(program, root, entry), generics)
-
-
-def choose_root(program: Program, root: str | None, entry: str | None) -> str | None:
-    """The block to bind: the one named, or the only one of the module that has the entry."""
-    if root is not None:
-        return root
-    own = [b for b in program.blocks.values() if b.name.startswith(f"{program.root}::")]
-    entries = {b.name: program.entries(b.name) for b in own}
-    fitting = [b for b in own if (entry in entries[b.name] if entry else entries[b.name])]
-    if len(fitting) > 1:
-        names = ", ".join(b.short_name for b in fitting)
-        raise ValueError(f"several blocks have entries: choose one of {names} with `root`")
-    if fitting:
-        return fitting[0].name
-    if not program.entries(None):
-        raise ValueError(f"`{program.root}` has no entry{f' `{entry}`' if entry else ''}")
-    return None
-
-
-def default_entry(binding: Binding, entry: str | None) -> str | None:
-    entries = binding.program.entries(binding.block)
-    if entry is not None:
-        if entry not in entries:
-            known = ", ".join(sorted(entries)) or "none"
-            raise ValueError(f"there is no entry `{entry}`; the model's entries: {known}")
-        return entry
-    if "forward" in entries:
-        return "forward"
-    return next(iter(entries)) if len(entries) == 1 else None
-
-
-def manifest_of(binding: Binding) -> Manifest:
-    """What the weights loader has to know of a bound program."""
-    within: dict[str, str] = {}
-    arrays: dict[str, int] = {}
-    if binding.root is not None:
-        _walk(binding.root, "", "", within, arrays)
-    params = tuple(
-        ParamSpec(
-            p.path, _shape(p.type), str(p.type.dtype), p.optional and not within[p.path],
-            within[p.path], p.kind == "param",
-        )
-        for p in binding.params
-    )  # fmt: skip
-    states = tuple(StateSpec(s.path, _shape(s.type), str(s.type.dtype)) for s in binding.states)
-    return Manifest(params, states, arrays)
-
-
-def _walk(
-    instance: Instance, prefix: str, optional: str, within: dict[str, str], arrays: dict[str, int]
-) -> None:
-    for name in instance.members:
-        within[prefix + name] = optional
-    for name, child in instance.children.items():
-        path = prefix + name
-        if isinstance(child, tuple):
-            arrays[path] = len(child)
-            for k, element in enumerate(child):
-                _walk(element, f"{path}.{k}.", optional, within, arrays)
-        else:
-            inner = path if name in instance.optional_children else optional
-            _walk(child, f"{path}.", inner, within, arrays)
 
 
 def _shape(type_: TensorType) -> tuple[int, ...]:

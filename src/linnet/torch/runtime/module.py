@@ -8,15 +8,17 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from linnet.dims import Symbol
+
+from linnet.backends.checks import Bounds
+from linnet.backends.errors import InputError, StateError
+from linnet.backends.inputs import Checked
+from linnet.backends.signature import Signature
+from linnet.backends.source import block_args
 from linnet.ir import Function
 from linnet.passes import Binding
-from linnet.passes.bounds import Requirement, bound_requirements, violations
 from linnet.torch.emit.dtypes import WIDE
 from linnet.torch.runtime.code import EntryCode, Loaded, Settings, execute, generate
-from linnet.torch.runtime.errors import InputError, StateError
-from linnet.torch.runtime.inputs import TORCH, Checked, Reader
-from linnet.torch.runtime.signature import Signature
+from linnet.torch.runtime.inputs import TORCH, Reader
 from linnet.torch.runtime.tree import Container, Epoch, Node, build_node, find_tensor, lazy_zeros
 from linnet.types import (
     DType,
@@ -30,7 +32,6 @@ from linnet.types import (
     TupleType,
     Type,
 )
-
 
 LARGE_STATE = 1 << 20  # bytes; larger ones are given back when they are reset
 
@@ -51,7 +52,7 @@ class Shared:
         self.entries: dict[str, Function] = program.entries(binding.block)
         self.signatures: dict[str, Signature] = {}
         self.codes: dict[Any, EntryCode] = {}
-        self.bounds: dict[str, tuple[Requirement, ...]] = {}
+        self.bounds = Bounds(binding)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Shared:
         return self
@@ -62,30 +63,8 @@ class Shared:
             if function is None:
                 known = ", ".join(sorted(self.entries)) or "none"
                 raise InputError(f"there is no entry `{name}`; the model's entries: {known}")
-            args = self._block_args()
-            self.signatures[name] = Signature(name, function, args)
+            self.signatures[name] = Signature(name, function, block_args(self.binding))
         return self.signatures[name]
-
-    def check_bounds(self, signature: Signature, checked: Checked) -> None:
-        """Refuses ids, positions, slots and pages outside the axis they index, where they are on
-        the host."""
-        name = signature.name
-        if name not in self.bounds:
-            plain = all(isinstance(g.var, Symbol) for g in signature.generics)
-            self.bounds[name] = bound_requirements(self.binding, name) if plain else ()
-        if not self.bounds[name]:
-            return
-        sizes = {g.name: checked.generics[g.var].constant for g in signature.generics}  # type: ignore[union-attr]
-        found = violations(self.bounds[name], checked.host, sizes)  # type: ignore[arg-type]
-        if found:
-            raise signature.fail("; ".join(found))
-
-    def _block_args(self) -> dict[str, GenericArg]:
-        binding = self.binding
-        if binding.root is None or binding.block is None:
-            return {}
-        declared = binding.program.blocks[binding.block].generics
-        return {g.name: arg for g, arg in zip(declared, binding.root.args, strict=True)}
 
     def code(
         self, name: str, device: str, sizes: Mapping[str, GenericArg] | None = None
@@ -167,7 +146,7 @@ class Model(Container):
         signature = self._linnet.signature(name)
         with self._live.lock:
             checked = Reader(signature, self.device).read(inputs, generics)
-            self._linnet.check_bounds(signature, checked)
+            self._linnet.bounds.check(signature, checked)
             loaded = self._loaded(name, signature, checked)
             if self._broken is not None:
                 raise StateError(

@@ -13,8 +13,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
+
+from linnet.backends.names import attribute
 from linnet.passes import Instance
-from linnet.torch.emit.names import attribute
 
 Tensors = Mapping[str, torch.Tensor | None]
 

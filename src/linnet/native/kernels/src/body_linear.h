@@ -332,25 +332,17 @@ LN_INLINE void each_input(const Panels& w, int64_t panel, To& to) {
 
 struct ToF32 {
     float* y;
-    LN_INLINE void put_in(float* y, int64_t k, F v) { store(y + k * kPanel, v); }
-    inline __attribute__((always_inline)) void put(int64_t k, F v) { put_in(y, k, v); }
+    inline __attribute__((always_inline)) void put(int64_t k, F v) { store(y + k * kPanel, v); }
 };
 
-// Pairs of inputs interleaved.
 struct ToBf16 {
     bf16* y;
-    bf16 even[16];
+    F even;
     inline __attribute__((always_inline)) void put(int64_t k, F v) {
         if (k % 2 == 0) {
-            store(even, v);
-            return;
-        }
-        bf16 odd[16];
-        store(odd, v);
-        bf16* line = y + k / 2 * 32;
-        for (int i = 0; i < 16; ++i) {
-            line[2 * i] = even[i];
-            line[2 * i + 1] = odd[i];
+            even = v;
+        } else {
+            store_pairs(y + k / 2 * 32, even, v);
         }
     }
 };
@@ -386,11 +378,11 @@ static void expand_bf16(const Panels& w, int64_t panel, bf16* y) {
         std::memcpy(y, w.panel(panel), static_cast<size_t>(w.layout.bytes));
         return;
     }
-    ToBf16 to{y, {}};
+    ToBf16 to{y, zero()};
     if (w.kind == WeightKind::f32) {
         const auto* lines = reinterpret_cast<const float*>(w.panel(panel));
         for (int64_t k = 0; k < w.layout.inputs; ++k) to.put(k, load(lines + k * kPanel));
-        if (w.layout.inputs % 2 == 1) to.put(w.layout.inputs, zero());
+        for (int64_t k = w.layout.inputs; k < round_up(w.layout.inputs, kBlock); ++k) to.put(k, zero());
     } else {
         expand_quantised(w, panel, to);
     }

@@ -24,10 +24,17 @@ struct alignas(64) Config {
     uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
 };
 
+// Inputs at a time, so that two panels of weights stay in the first cache (32 KiB) while all rows pass.
+constexpr int64_t kInputs = 512;
+
+LN_INLINE void prefetch_rows(const bf16* x, int64_t stride) {
+    for (int64_t r = 0; r < 16; ++r) _mm_prefetch(reinterpret_cast<const char*>(x + r * stride), _MM_HINT_T0);
+}
+
 // Tiles 0..3: sums of (row block, panel) (0,0) (0,1) (1,0) (1,1); 4, 5: x; 6, 7: weights.
 template <int R, int P>
 static void block(const bf16* panels, int64_t panel_stride, const bf16* x, int64_t x_stride,
-                  int64_t k, float* y, int64_t y_stride, bool accumulate) {
+                  int64_t k, float* y, int64_t y_stride, bool accumulate, const bf16* next) {
     const auto xs = static_cast<size_t>(x_stride) * 2, ys = static_cast<size_t>(y_stride) * 4;
     float* y1 = y + 16 * y_stride;
     if (accumulate) {
@@ -42,6 +49,10 @@ static void block(const bf16* panels, int64_t panel_stride, const bf16* x, int64
         _tile_zero(3);
     }
     for (int64_t i = 0; i < k; i += 32) {
+        if (next != nullptr) {
+            prefetch_rows(next + i, x_stride);
+            if (R > 1) prefetch_rows(next + 16 * x_stride + i, x_stride);
+        }
         _tile_loadd(6, panels + i * 16, 64);
         _tile_loadd(4, x + i, xs);
         _tile_dpbf16ps(0, 4, 6);
@@ -66,10 +77,25 @@ static void all_rows(const bf16* panels, int64_t panel_stride, const bf16* x, in
                      int64_t rows, int64_t k, float* y, int64_t y_stride, bool accumulate) {
     int64_t r = 0;
     for (; r + 16 < rows; r += 32) {
-        block<2, P>(panels, panel_stride, x + r * x_stride, x_stride, k, y + r * y_stride, y_stride, accumulate);
+        const bf16* here = x + r * x_stride;
+        const bf16* next = r + 48 < rows ? here + 32 * x_stride : nullptr;
+        block<2, P>(panels, panel_stride, here, x_stride, k, y + r * y_stride, y_stride, accumulate, next);
     }
     if (r < rows) {
-        block<1, P>(panels, panel_stride, x + r * x_stride, x_stride, k, y + r * y_stride, y_stride, accumulate);
+        block<1, P>(panels, panel_stride, x + r * x_stride, x_stride, k, y + r * y_stride, y_stride, accumulate, nullptr);
+    }
+}
+
+template <int P>
+static void all_inputs(const bf16* panels, int64_t panel_stride, const bf16* x, int64_t x_stride,
+                       int64_t rows, int64_t k, float* y, int64_t y_stride, bool accumulate) {
+    if (k == 0) return all_rows<P>(panels, panel_stride, x, x_stride, rows, 0, y, y_stride, accumulate);
+    // Even parts: 576 inputs are done at once rather than as 512 and 64.
+    const int64_t parts = (k + kInputs * 5 / 4 - 1) / (kInputs * 5 / 4);
+    const int64_t step = ((k / 32 + parts - 1) / parts) * 32;
+    for (int64_t i = 0; i < k; i += step) {
+        const int64_t n = k - i < step ? k - i : step;
+        all_rows<P>(panels + i * 16, panel_stride, x + i, x_stride, rows, n, y, y_stride, accumulate || i > 0);
     }
 }
 
@@ -80,9 +106,9 @@ static void gemm_bf16(const bf16* panels, int64_t panel_stride, int64_t np, cons
     _tile_loadconfig(&config);
     int64_t p = 0;
     for (; p + 2 <= np; p += 2) {
-        all_rows<2>(panels + p * panel_stride, panel_stride, x, x_stride, rows, k, y + 16 * p, y_stride, accumulate);
+        all_inputs<2>(panels + p * panel_stride, panel_stride, x, x_stride, rows, k, y + 16 * p, y_stride, accumulate);
     }
-    if (p < np) all_rows<1>(panels + p * panel_stride, panel_stride, x, x_stride, rows, k, y + 16 * p, y_stride, accumulate);
+    if (p < np) all_inputs<1>(panels + p * panel_stride, panel_stride, x, x_stride, rows, k, y + 16 * p, y_stride, accumulate);
     _tile_release();
 }
 

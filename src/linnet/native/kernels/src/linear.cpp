@@ -99,7 +99,7 @@ void run_thin(Thin kernel, const Panels& w, const Input& x, const Out& out) {
     });
 }
 
-constexpr int64_t kRowBlock = 96;      // rows whose results a task holds before they are written
+constexpr int64_t kRowBlock = 192;     // rows whose results a task holds before they are written
 constexpr int64_t kTaskPanels = 2;
 
 // Panels in pairs; each, widened if need be, against all rows.

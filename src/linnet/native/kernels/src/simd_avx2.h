@@ -59,6 +59,11 @@ LN_INLINE void store_n(bf16* p, F x, int64_t n) {
     store(t, x);
     if (n > 0) std::memcpy(p, t, static_cast<size_t>(n) * 2);
 }
+LN_INLINE void store_pairs(bf16* p, F a, F b) {
+    auto* q = reinterpret_cast<__m256i*>(p);
+    _mm256_storeu_si256(q, _mm256_or_si256(rounded8(a.a), _mm256_slli_epi32(rounded8(b.a), 16)));
+    _mm256_storeu_si256(q + 1, _mm256_or_si256(rounded8(a.b), _mm256_slli_epi32(rounded8(b.b), 16)));
+}
 LN_INLINE F load_f16(const uint16_t* p) {
     const auto* q = reinterpret_cast<const __m128i*>(p);
     return {_mm256_cvtph_ps(_mm_loadu_si128(q)), _mm256_cvtph_ps(_mm_loadu_si128(q + 1))};

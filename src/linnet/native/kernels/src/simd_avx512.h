@@ -28,6 +28,9 @@ LN_INLINE I rounded16(F x) {
 LN_INLINE __m256i narrow16(F x) { return _mm512_cvtepi32_epi16(rounded16(x)); }
 LN_INLINE void store(bf16* p, F x) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), narrow16(x)); }
 LN_INLINE void store_n(bf16* p, F x, int64_t n) { _mm256_mask_storeu_epi16(p, first(n), narrow16(x)); }
+LN_INLINE void store_pairs(bf16* p, F a, F b) {
+    _mm512_storeu_si512(p, _mm512_or_si512(rounded16(a), _mm512_slli_epi32(rounded16(b), 16)));
+}
 LN_INLINE F load_f16(const uint16_t* p) { return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))); }
 LN_INLINE F add(F x, F y) { return _mm512_add_ps(x, y); }
 LN_INLINE F sub(F x, F y) { return _mm512_sub_ps(x, y); }

@@ -23,6 +23,8 @@ LN_INLINE F load(const bf16* p) { F r; LN_EACH r.v[i] = to_float(p[i]); return r
 LN_INLINE F load_n(const bf16* p, int64_t n) { F r{}; for (int64_t i = 0; i < n; ++i) r.v[i] = to_float(p[i]); return r; }
 LN_INLINE void store(bf16* p, F x) { LN_EACH p[i] = to_bf16(x.v[i]); }
 LN_INLINE void store_n(bf16* p, F x, int64_t n) { for (int64_t i = 0; i < n; ++i) p[i] = to_bf16(x.v[i]); }
+// a[0], b[0], a[1], b[1], ...
+LN_INLINE void store_pairs(bf16* p, F a, F b) { LN_EACH { p[2 * i] = to_bf16(a.v[i]); p[2 * i + 1] = to_bf16(b.v[i]); } }
 LN_INLINE F load_f16(const uint16_t* p) { F r; LN_EACH r.v[i] = to_float(f16{p[i]}); return r; }
 LN_INLINE F add(F a, F b) { F r; LN_EACH r.v[i] = a.v[i] + b.v[i]; return r; }
 LN_INLINE F sub(F a, F b) { F r; LN_EACH r.v[i] = a.v[i] - b.v[i]; return r; }

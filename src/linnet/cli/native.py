@@ -1,0 +1,39 @@
+"""`linnet native`: the C++ source of one entry."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from linnet.cli.options import NUMERICS, parse_bindings
+
+
+@click.command()
+@click.option("--entry", required=True, metavar="E", help="The entry to generate.")
+@click.option("--bind", "bindings", metavar="G=V", multiple=True, help="A generic's value.")
+@click.option("--root", metavar="BLOCK", help="The block, where several have the entry.")
+@click.option("--numerics", type=click.Choice(NUMERICS), default="fast", show_default=True)
+@click.argument("file", metavar="FILE", type=click.Path(exists=True, path_type=Path))
+def command(
+    file: Path, entry: str, bindings: tuple[str, ...], root: str | None, numerics: str
+) -> None:
+    """Print the C++ source that the native backend compiles for one entry of FILE.
+
+    FILE may also be a package's folder, or a model folder, whose card then gives the generics that
+    --bind leaves out. Dimensions of the entry itself stay symbolic when they are left out.
+    """
+    values = parse_bindings(bindings)
+    from linnet.cli.target import read_target
+    from linnet.native import generate_source
+
+    target = read_target(file, root, entry, values)
+    text = generate_source(
+        target.program,
+        target.block,
+        entry,
+        target.generics,
+        sizes=target.sizes,
+        numerics=numerics,
+    )
+    click.echo(text, nl=False)

@@ -1,0 +1,181 @@
+"""Loaded models: state, refusals, shared weights, failures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import linnet.onnx
+from linnet.ir.evaluate import Evaluator
+from linnet.onnx import InputError, RunError, StateError
+from linnet.passes import bind
+
+from .support import checked, difference
+from .toy import GENERICS, TOY, weights
+
+
+class Both:
+    """The toy on ONNX Runtime, and the oracle beside it."""
+
+    def __init__(self, folder: Path, optional: bool = False, **options: Any) -> None:
+        program = checked(folder, TOY)
+        given = weights(bind(program, "Model", GENERICS), optional)
+        self.model = linnet.onnx.load_model(
+            program, root="Model", generics=GENERICS, weights=given, threads=1, **options
+        )
+        self.state: dict[str, Any] = {}
+        generics = {**GENERICS, "Batch": 2, "MaxSeq": 8, "T": "f32"}
+        self.oracle = Evaluator(
+            program, root="program::Model" if "program::Model" in program.blocks else "toy::Model",
+            generics=generics, params=given, state=self.state,
+        )  # fmt: skip
+
+    def check(self, entry: str, inputs: Any, generics: Any = None) -> Any:
+        got = self.model.run_entry(entry, inputs, generics)
+        name = next(n for n in self.oracle.functions if n.endswith(f"Model.{entry}"))
+        want = self.oracle.run(name, inputs, generics)
+        for a, b in zip(_list(got), _list(want), strict=True):
+            assert difference(a, b) < 1e-4, (entry, a, b)
+        for path, value in self.state.items():
+            assert difference(self.model.state(path), value) < 1e-4, path
+        return got
+
+
+def _list(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return list(value.values())
+    return list(value) if isinstance(value, tuple) else [value]
+
+
+def ids(*rows: list[int]) -> Any:
+    return np.array(rows, np.int32)
+
+
+@pytest.fixture(scope="module", params=["exact", "fast"])
+def both(request: Any, tmp_path_factory: pytest.TempPathFactory) -> Both:
+    return Both(tmp_path_factory.mktemp("toy"), numerics=request.param)
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory: pytest.TempPathFactory) -> Both:
+    return Both(tmp_path_factory.mktemp("toy"))
+
+
+def test_entries_share_states(both: Both) -> None:
+    both.check("forward", [ids([1, 2, 3])])
+    both.check("step", [ids([1], [2]), 0])
+    both.check("step", [ids([3], [0]), 1])
+    both.check("generate", [ids([3], [4])], {"Steps": 3})
+    both.check("until", [ids([3], [4]), 4])
+    both.check("until", [ids([3], [4]), 0])
+    both.check("maybe", [ids([3], [4]), True])
+    both.check("maybe", [ids([3], [4]), False])
+    both.check("step", [ids([5], [6]), 7])
+    both.check("forward", [ids([1], [2])])
+
+
+def test_optional_parts_of_a_model(tmp_path: Path) -> None:
+    full = Both(tmp_path, optional=True)
+    full.check("forward", [ids([1, 2, 3], [4, 5, 6])])
+    assert "layers.1.extra.weight" in full.model.parameters
+
+
+def test_structs_enums_and_optionals(toy: Both) -> None:
+    pair = {"left": np.array([1, 2], np.float32), "right": 4}
+    for mode in ("Add", "Subtract", "Nothing"):
+        toy.check("shapes", [pair, mode])
+        made = toy.check("shapes", [pair, mode, np.array([5, 6], np.float32)])
+        assert int(made.right) == 5
+
+
+def test_reset_and_copies(tmp_path: Path) -> None:
+    model = Both(tmp_path).model
+    step = [ids([1], [2]), 3]
+    first = model.run_entry("step", step)
+    kept = model.state("layers.0.cache")
+    model.run_entry("step", [ids([1], [2]), 4])
+    assert not np.array_equal(kept, model.state("layers.0.cache"))
+    model.reset_state()
+    assert not any(model.state(path).any() for path in model.state_paths())
+    assert np.array_equal(model.run_entry("step", step), first)
+    assert model.state_paths()[0] == "layers.0.cache"
+    with pytest.raises(KeyError):
+        model.state("nothing")
+
+
+def test_a_cache_is_written_where_it_lies(toy: Both) -> None:
+    toy.model.run_entry("step", [ids([1], [2]), 0])
+    session = next(s for k, s in toy.model._sessions.items() if k[0] == "step")
+    assert session.in_place["layers.0.cache"]
+    assert not session.in_place["calls"]
+
+
+REFUSED = [
+    ("forward", [np.zeros((1, 2), np.int64)], r"is i32, but got int64; convert it with"),
+    ("forward", [np.zeros(3, np.int32)], "of rank 2, but got shape"),
+    ("forward", [], "takes 1 input, not 0"),
+    ("forward", [[[1, 11]]], "tokens"),
+    ("step", [ids([1], [2]), 8], "pos"),
+    ("step", [ids([1], [2]), -1], "pos"),
+    ("step", [ids([1], [2]), 2**40], "does not fit i32"),
+    ("step", [ids([1]), 0], "has to be 2"),
+    ("generate", [ids([1], [2])], "needs the generic `Steps`"),
+    ("shapes", [{"left": [1.0, 2.0], "right": 1}, "Other"], "one of Add, Subtract, Nothing"),
+    ("nothing", [], "there is no entry `nothing`"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("entry", "inputs", "said"), REFUSED)
+def test_what_does_not_fit_is_refused(toy: Both, entry: str, inputs: Any, said: str) -> None:
+    before = {path: toy.model.state(path) for path in toy.model.state_paths()}
+    with pytest.raises(InputError, match=said):
+        toy.model.run_entry(entry, inputs)
+    for path, value in before.items():
+        assert np.array_equal(toy.model.state(path), value)
+
+
+def test_lists_and_named_inputs(toy: Both) -> None:
+    tokens = [[1, 2], [3, 4]]
+    want = toy.model(np.array(tokens, np.int32))
+    assert np.array_equal(toy.model(tokens), want)
+    assert np.array_equal(toy.model(tokens=tokens), want)
+    with pytest.raises(InputError, match="given twice"):
+        toy.model(tokens, tokens=tokens)
+
+
+def test_a_failure_names_its_line_and_keeps_state(tmp_path: Path) -> None:
+    model = Both(tmp_path).model
+    model.run_entry("divided", [7, 2])
+    with pytest.raises(RunError, match=r"Integer division by zero at .*program.linnet:\d+"):
+        model.run_entry("divided", [7, 0])
+    assert model.state("calls")[0] == 1  # a spare was written, not the state itself
+    assert model.run_entry("divided", [-7, 2]) == -3
+
+
+def test_a_failure_after_writing_in_place_breaks_the_state(tmp_path: Path) -> None:
+    both = Both(tmp_path)
+    both.model.run_entry("step", [ids([1], [2]), 0])
+    session = next(s for k, s in both.model._sessions.items() if k[0] == "step")
+    run, session.run = session.run, _fails  # type: ignore[method-assign]
+    with pytest.raises(RuntimeError, match="as asked"):
+        both.model.run_entry("step", [ids([1], [2]), 1])
+    session.run = run  # type: ignore[method-assign]
+    with pytest.raises(StateError, match=r"call reset_state\(\) first"):
+        both.model.run_entry("forward", [ids([1])])
+    both.model.reset_state()
+    both.model.run_entry("forward", [ids([1])])
+
+
+def _fails(*_: Any) -> Any:
+    raise RuntimeError("as asked")
+
+
+def test_bad_options(tmp_path: Path) -> None:
+    program = checked(tmp_path, TOY)
+    with pytest.raises(ValueError, match="numerics is one of"):
+        linnet.onnx.load_model(program, root="Model", generics=GENERICS, numerics="loose")
+    with pytest.raises(ValueError, match="there is no entry"):
+        linnet.onnx.load_model(program, root="Model", generics=GENERICS, entry="no")
