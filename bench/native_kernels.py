@@ -29,6 +29,18 @@ SHAPES = {
     "smol": (30, ((960, 576), (576, 576), (3072, 576), (576, 1536)), (49152, 576)),
     "qwen": (8, ((4096, 1024), (1024, 2048), (6144, 1024), (1024, 3072)), (151936 // 4, 1024)),
 }
+# Weights, x (0: f32, 1: bf16), and whether x may be rounded to int8.
+FORMATS = (
+    ("f32", 0, False),
+    ("bf16", 0, False),
+    ("bf16", 1, False),
+    ("int8", 0, False),
+    ("int8", 0, True),
+    ("q8", 0, True),
+    ("q4", 0, False),
+    ("q4", 0, True),
+    ("q4", 1, True),
+)
 ISAS = ("portable", "avx2", "avx512", "avx512_vnni", "avx512_bf16", "amx")
 
 
@@ -81,7 +93,9 @@ class Model:
         for n, k in (*(m for _ in range(layers) for m in matrices), head):
             data = ctypes.c_void_p(pool[n, k].ctypes.data)
             code = KINDS[kind]
-            handle = ctypes.c_void_p(lib.linnet_k_pack(code, 0, data, i64(n), i64(k), i64(32), i64(0)))
+            handle = ctypes.c_void_p(
+                lib.linnet_k_pack(code, 0, data, i64(n), i64(k), i64(32), i64(0))
+            )
             lib.linnet_k_rounded(handle, int(rounded))
             self.matrices.append((handle, n, k))
         self.bytes = sum(lib.linnet_k_bytes(h) for h, _, _ in self.matrices)
@@ -93,7 +107,11 @@ class Model:
         if not form:
             x[:] = np.random.default_rng(1).standard_normal(x.shape)
         y = np.zeros((rows, widest), np.float32)
-        px, py, null = ctypes.c_void_p(x.ctypes.data), ctypes.c_void_p(y.ctypes.data), ctypes.c_void_p()
+        px, py, null = (
+            ctypes.c_void_p(x.ctypes.data),
+            ctypes.c_void_p(y.ctypes.data),
+            ctypes.c_void_p(),
+        )
         calls = [(h, i64(n), i64(k)) for h, n, k in self.matrices]
         if rows > 1:
             calls = calls[:-1]  # a prompt's head looks at its last row alone
@@ -124,10 +142,14 @@ def main() -> None:
     parser.add_argument("--isa", choices=ISAS)
     parser.add_argument("--shapes", choices=list(SHAPES), default="smol")
     parser.add_argument("--quick", action="store_true", help="fewer rounds")
-    parser.add_argument("--rows", type=int, nargs="*", default=[512], help="also prompts of so many rows")
+    parser.add_argument(
+        "--rows", type=int, nargs="*", default=[512], help="also prompts of so many rows"
+    )
     parser.add_argument("--library", type=Path, help="one compiled before, instead of compiling")
     parser.add_argument("--kinds", help="only these, as kind:x separated by commas (q4:int8)")
-    parser.add_argument("--cpu", action="store_true", help="processor time of one thread, for a busy machine")
+    parser.add_argument(
+        "--cpu", action="store_true", help="processor time of one thread, for a busy machine"
+    )
     args = parser.parse_args()
     if args.cpu:
         global CLOCK
@@ -139,11 +161,10 @@ def main() -> None:
         parser.error(f"this machine has no {args.isa}")
     lib.linnet_k_set_threads(args.threads)
     print(f"{args.shapes}, {lib.linnet_k_threads()} threads, {ISAS[lib.linnet_k_isa()]}")
-    print(f"{'weights':8} {'x':8} {'MB':>6} {'ms':>8} {'GB/s':>6} {'read':>6} {'of it':>6}   prompts")
-    for kind, form, rounded in (
-        ("f32", 0, False), ("bf16", 0, False), ("bf16", 1, False), ("int8", 0, False), ("int8", 0, True),
-        ("q8", 0, True), ("q4", 0, False), ("q4", 0, True), ("q4", 1, True),
-    ):  # fmt: skip
+    print(
+        f"{'weights':8} {'x':8} {'MB':>6} {'ms':>8} {'GB/s':>6} {'read':>6} {'of it':>6}   prompts"
+    )
+    for kind, form, rounded in FORMATS:
         x = "int8" if rounded else "bf16" if form else "f32"
         if args.kinds and f"{kind}:{x}" not in args.kinds.split(","):
             continue
@@ -153,11 +174,13 @@ def main() -> None:
         read = lambda m=memory, n=model.bytes: lib.linnet_k_read(m, i64(n))  # noqa: E731
         own, plain = alternate([model.sweep(form, 1), read], rounds)
         speed, most = model.bytes / own / 1e9, model.bytes / plain / 1e9
-        line = f"{kind:8} {x:8} {model.bytes / 1e6:6.0f} {own * 1e3:8.2f} {speed:6.1f} {most:6.1f} {plain / own:6.0%}"
+        line = f"{kind:8} {x:8} {model.bytes / 1e6:6.0f} {own * 1e3:8.2f} {speed:6.1f} "
+        line += f"{most:6.1f} {plain / own:6.0%}"
         for rows in args.rows:
             (many,) = alternate([model.sweep(form, rows)], 1 if args.quick else 3)
             n, k = SHAPES[args.shapes][2]
-            line += f"   {rows}: {many * 1e3:.0f} ms, {2e-9 * rows * (model.weights - n * k) / many:.0f} Gflop/s"
+            flops = 2e-9 * rows * (model.weights - n * k) / many
+            line += f"   {rows}: {many * 1e3:.0f} ms, {flops:.0f} Gflop/s"
         print(line, flush=True)
         lib.linnet_k_release(memory, i64(model.bytes))
         model.free()

@@ -167,7 +167,7 @@ def gradients(numerics: str, lengths: tuple[int, ...], tied: bool = False) -> fl
 
 
 def model_manifest(model: object) -> object:
-    from linnet.torch.runtime.load import manifest_of
+    from linnet.weights import manifest_of
 
     return manifest_of(model.binding)  # type: ignore[attr-defined]
 

@@ -137,3 +137,28 @@ def test_many_more_places_than_bits_of_a_narrow_key() -> None:
     x = torch.zeros(1, 70_000, dtype=torch.bfloat16)
     x[0, 69_999] = 1
     assert top_k(x, 3).tolist() == [[69_999, 0, 1]]
+
+
+COMBINE = """
+entry run<R: Dim>(
+    x: Tensor[R, 2, 24; T], weight: Tensor[5, 16, 24; T], experts: Tensor[R, 2; i64],
+    shares: Tensor[R, 2; T],
+) -> Tensor[R, 16; T] {
+    return combine_experts(x, weight, experts, shares)
+}
+"""
+
+
+@pytest.mark.parametrize("rows", [0, 1, 9])
+def test_equivalent_sums_are_rounded_once(tmp_path: Path, rows: int) -> None:
+    """In bf16 the products of one row stay in f32 until they are summed, as in the body."""
+    rng = np.random.default_rng(0)
+    shapes = ((rows, 2, 24), (5, 16, 24), (rows, 2))
+    x, weight, shares = (rng.normal(size=s).astype(ml_dtypes.bfloat16) for s in shapes)
+    chosen = rng.integers(0, 5, (rows, 2))
+    source = program(tmp_path, "moe::{combine_experts}", COMBINE, "bf16")
+    model = linnet.torch.load(source, entry="run", numerics="equivalent")
+    got = model.run_entry("run", [tensor(v) for v in (x, weight, chosen, shares)]).float().numpy()
+    assert "def combine_experts_wide(" in model.generated_source("run")
+    want = Evaluator(source).run("run::run", [x, weight, chosen, shares], {}).astype(np.float32)
+    assert (np.abs(got - want) <= 2.0**-8 * np.abs(want) + 1e-6).all()

@@ -134,12 +134,12 @@ pub block forward {
     param lambda_: Tensor[2; f32]
     param __class__: Tensor[2; f32]
     param count: Tensor[2; f32]
-    state state: Tensor[2; f32]
-    pub entry lax(int: Tensor[2; f32], block: Tensor[2; f32], print: i32) -> Tensor[2; f32] {
-        let jax = int + lambda * block
+    state put: Tensor[2; f32]
+    pub entry lax(int: Tensor[2; f32], partial: Tensor[2; f32], print: i32) -> Tensor[2; f32] {
+        let jax = int + lambda * partial
         let x = jnp(def = jax, _x = print)
-        state = x.def + lambda_
-        return state + cast<f32>(x._x) + __class__ + count
+        put = x.def + lambda_
+        return put + cast<f32>(x._x) + __class__ + count
     }
 }
 """
@@ -151,7 +151,7 @@ def test_names_of_python_and_jax_are_only_names(tmp_path: Path) -> None:
     made = linnet.jax.load_source_model(checked(tmp_path, HOSTILE), weights=arrays)
     got = to_numpy(made(np.ones(2, np.float32), np.ones(2, np.float32), 3))
     assert got.tolist() == [1 + 2 + 3 + 3 + 4 + 5] * 2
-    assert to_numpy(made.state("state")).tolist() == [6.0, 6.0]
+    assert to_numpy(made.state("put")).tolist() == [6.0, 6.0]
 
 
 # --- running --------------------------------------------------------------------------------------
@@ -300,11 +300,11 @@ def test_branches_enums_and_optionals(tmp_path: Path, numerics: str) -> None:
     made = linnet.jax.load_source_model(program, numerics=numerics)
     x = np.array([1.0, -3.0], np.float32)
     for n in (0, 3, 6):
-        for kind in range(3):
+        for kind in ("Add", "Twice", "Half"):
             for extra in (None, x * 2):
                 want = oracle(program, "run", [x, n, kind, extra])
                 got = made.run_entry("run", [x, n, kind, extra])
                 assert np.array_equal(got[0], want[0]) and int(got[1]) == int(want[1])
-                assert int(got[2]) == int(want[2])
+                assert ("Add", "Twice", "Half")[got[2]] == want[2]
                 assert (got[3] is None) == (want[3] is None)
                 assert want[3] is None or np.array_equal(got[3], want[3])

@@ -7,6 +7,7 @@ namespace of its own.
 from __future__ import annotations
 
 import ctypes
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -26,8 +27,9 @@ from linnet.native.runtime.model import Model
 from linnet.native.toolchain.build import build
 
 Array = np.ndarray[Any, Any]
-QUICK = ("-O0",)
+# With LINNET_SANITIZE the tests run under AddressSanitizer and UBSan; see test_sanitizers.
 SANITIZE = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
+QUICK = SANITIZE if os.environ.get("LINNET_SANITIZE") else ("-O0",)
 _SYMBOL = re.compile(r"\blinnet_(open|close|bind|run)\b")
 
 

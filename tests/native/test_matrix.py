@@ -13,7 +13,7 @@ from linnet.native.runtime.load import load
 from .support import QUICK, Run, as_program, run_all
 
 pytest.importorskip("linnet.onnx")  # the cases stand beside the ONNX backend's tests
-from ..onnx.test_matrix import ROWS, SIZES, allowed, entry, flat, inputs  # noqa: E402
+from ..onnx.test_matrix import ROWS, SIZES, allowed, entry, flat, inputs
 
 CHUNKS = [list(ROWS)[k::4] for k in range(4)]
 

@@ -14,7 +14,7 @@ from linnet.native.runtime.load import load
 from .support import QUICK, Run, checked, difference, oracle, run_all
 
 pytest.importorskip("torch")  # the cases stand beside PyTorch's natives
-from ..torch.test_natives import CASES, text_of, typed  # noqa: E402
+from ..torch.test_natives import CASES, text_of, typed
 
 TOLERANCE = {"f32": 2e-4, "bf16": 2e-2, "f16": 4e-3}
 

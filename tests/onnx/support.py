@@ -1,4 +1,4 @@
-"""What the backend's tests share: programs from text or IR, run by ONNX Runtime and by the oracle."""
+"""What the tests share: programs from text or IR, run by ONNX Runtime and by the oracle."""
 
 from __future__ import annotations
 

@@ -35,6 +35,9 @@ def test_exact_run_equals_the_oracle(seed: int) -> None:
     except linnet.onnx.ExportError as error:
         assert "`erf` of f64" in str(error), reproducer(given)
         return
+    except linnet.onnx.RunError as error:
+        assert "out of data bounds" in str(error) or "invalid index" in str(error), reproducer(given)
+        return
     for a, b in zip(got, want, strict=True):
         tolerance = 1e-2 if np.asarray(b).dtype.itemsize == 2 else 1e-5
         text = f"{reproducer(given)}\n{model.generated_source(name)}\n{a}\n{b}"

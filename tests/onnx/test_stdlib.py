@@ -160,7 +160,8 @@ for b, s in ((2, 5), (1, 1), (1, 0)):
     add("moe.linear_experts_shared", lambda d, b=b, s=s: [
         d.t(s, 6), d.t(4, 5, 6), d.ints(0, 4, s, 2, dtype=np.int64)], size)  # fmt: skip
     add("moe.combine_experts", lambda d, b=b, s=s: [
-        d.t(s, 2, 6), d.t(4, 5, 6), d.ints(0, 4, s, 2, dtype=np.int64), d.t(s, 2)], size)  # fmt: skip
+        d.t(s, 2, 6), d.t(4, 5, 6), d.ints(0, 4, s, 2, dtype=np.int64), d.t(s, 2)],
+        size)  # fmt: skip
     add("moe.top_k", lambda d, s=s: [d.t(s, 7)], size, generics={"K": 3})
 PACKED = ([0, 0, 1, 1, 1, 0], [0, 0, 1, 1, 1, 2])
 add("recurrent.causal_conv_packed", lambda d: [
@@ -217,8 +218,8 @@ def compare(program: Program, name: str, op: Op, dtype: str, numerics: str, limi
         assert difference(a, b) <= limit, (op.label, dtype, a, b)
 
 
-def ids(op: Op) -> str:
-    return f"{op.name} {op.label}".strip()
+def ids(op: Op | str) -> str:
+    return op if isinstance(op, str) else f"{op.name} {op.label}".strip()
 
 
 def path_of(op: Op) -> str:
@@ -231,7 +232,7 @@ NATIVE = {row.op for row in TABLE.rows}
 EXACT_CASES = [(op, op.dtypes[k % len(op.dtypes)]) for k, op in enumerate(OPS)]
 
 
-@pytest.mark.parametrize(("op", "dtype"), EXACT_CASES, ids=lambda x: x if isinstance(x, str) else ids(x))
+@pytest.mark.parametrize(("op", "dtype"), EXACT_CASES, ids=ids)
 def test_bodies(program: Program, op: Op, dtype: str) -> None:
     compare(program, path_of(op), op, dtype, "exact", EXACT[dtype])
 
@@ -239,7 +240,7 @@ def test_bodies(program: Program, op: Op, dtype: str) -> None:
 NATIVE_CASES = [(op, d) for op in OPS if path_of(op) in NATIVE for d in op.dtypes[:2]]
 
 
-@pytest.mark.parametrize(("op", "dtype"), NATIVE_CASES, ids=lambda x: x if isinstance(x, str) else ids(x))
+@pytest.mark.parametrize(("op", "dtype"), NATIVE_CASES, ids=ids)
 def test_kernels(program: Program, op: Op, dtype: str) -> None:
     compare(program, path_of(op), op, dtype, "fast", FAST[dtype])
 

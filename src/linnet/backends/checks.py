@@ -17,7 +17,7 @@ class Bounds:
         self.known: dict[str, tuple[Requirement, ...]] = {}
 
     def check(self, signature: Signature, checked: Checked) -> None:
-        """Raises `InputError` where a value that is on the host lies outside the axis it indexes."""
+        """Raises `InputError` where a value on the host lies outside the axis it indexes."""
         name = signature.name
         if name not in self.known:
             plain = all(isinstance(g.var, Symbol) for g in signature.generics)

@@ -14,7 +14,11 @@ from linnet.passes import NativeChoice, NativeQuery, bind, lower
 from linnet.passes.module import Module
 
 # Where each backend keeps its table of natives: a module with `decide` and `selector`.
-TABLES = {"torch": "linnet.torch.natives.table", "onnx": "linnet.onnx.natives.table"}
+TABLES = {
+    "torch": "linnet.torch.natives.table",
+    "jax": "linnet.jax.natives.table",
+    "onnx": "linnet.onnx.natives.table",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,33 +83,22 @@ def _arguments(
 ) -> tuple[list[Any], dict[str, list[str]]]:
     """The entry's arguments as shapes, and the names of their arrays in order."""
     trees = Trees(binding)
-    kinds = {p.path: p.type for p in (*binding.params, *binding.states)}
+    kinds: dict[str, TensorType] = {p.path: p.type for p in binding.params}
+    kinds.update((s.path, s.type) for s in binding.states)
     names: dict[str, list[str]] = {PARAMETER: [], STATE: [], INPUT: []}
     arguments: list[Any] = []
-
-    def noted(kind: str) -> Any:
-        def find(path: str) -> Any:
-            names[kind].append(path)
-            return _abstract(kinds[path])
-
-        return find
-
     if callee.takes_block:
-        arguments.append(trees.params(noted(PARAMETER)))
-        names[PARAMETER] = _order(trees.params(lambda path: path))
+        arguments.append(trees.params(lambda path: _abstract(kinds[path])))
+        names[PARAMETER] = jax.tree.leaves(trees.params(lambda path: path))
     if callee.takes_state:
-        arguments.append(trees.states(noted(STATE)))
-        names[STATE] = _order(trees.states(lambda path: path))
+        arguments.append(trees.states(lambda path: _abstract(kinds[path])))
+        names[STATE] = jax.tree.leaves(trees.states(lambda path: path))
     for param in callee.function.params:
         made = _shape(param.type, namespace, structs)
         arguments.append(made)
         count = len(jax.tree.leaves(made))
         names[INPUT] += [param.name] if count == 1 else [f"{param.name}.{k}" for k in range(count)]
     return arguments, names
-
-
-def _order(tree: Any) -> list[str]:
-    return list(jax.tree.leaves(tree))
 
 
 def _abstract(type_: TensorType) -> Any:

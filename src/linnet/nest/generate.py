@@ -21,6 +21,8 @@ class Generator(Protocol):
 
     def reset_state(self) -> None: ...
 
+    def entries(self) -> list[str]: ...
+
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
@@ -53,8 +55,7 @@ def generate(
         return
     model.reset_state()
     rng = np.random.default_rng(sampling.seed)
-    tokens = np.asarray([prompt], np.int32)
-    logits = model.run_entry("prefill", [tokens, 0])
+    logits = prefill(model, prompt)
     for step in range(max_new_tokens):
         token = choose(row(logits), sampling.temperature, rng)
         if token in end_tokens:
@@ -63,6 +64,27 @@ def generate(
         if step + 1 < max_new_tokens:
             at = len(prompt) + step
             logits = model.run_entry("decode", [np.asarray([[token]], np.int32), at])
+
+
+SHORTEST = 64  # the length that shorter prompts are padded to
+
+
+def prefill(model: Generator, prompt: Sequence[int]) -> Any:
+    """Fills the caches with the prompt; the logits after it.
+
+    Where a backend compiles each shape (`static_shapes`) and the model has the entry for it, the
+    prompt is padded to one of a few lengths.
+    """
+    known = getattr(model, "static_shapes", False) and "prefill_slots" in model.entries()
+    if not known:
+        return model.run_entry("prefill", [np.asarray([prompt], np.int32), 0])
+    length = SHORTEST
+    while length < len(prompt):
+        length *= 2
+    tokens = np.zeros((1, length), np.int32)
+    tokens[0, : len(prompt)] = prompt
+    one, count = np.zeros(1, np.int32), np.asarray([len(prompt)], np.int32)
+    return model.run_entry("prefill_slots", [tokens, one, count])
 
 
 def row(logits: Any) -> np.ndarray[Any, np.dtype[np.float32]]:

@@ -33,6 +33,12 @@ class WatchedSource(WeightSource):
     def fill_bytes(self, name: str, out: np.ndarray[Any, Any]) -> bool:
         return self._source.fill_bytes(name, out)
 
+    def blocks(self, name: str) -> np.ndarray[Any, Any] | None:
+        found = self._source.blocks(name)
+        if found is not None:
+            self._advance(self.info(name).nbytes)
+        return found
+
     def read_into(self, name: str, out: np.ndarray[Any, Any]) -> None:
         self._source.read_into(name, out)
         self._advance(self.info(name).nbytes)

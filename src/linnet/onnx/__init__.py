@@ -14,5 +14,7 @@ from linnet.onnx.runtime.load import load_model
 from linnet.onnx.runtime.model import Model
 from linnet.onnx.runtime.session import RunError
 
-__all__ = ["NEWEST_OPSET", "ExportError", "InputError", "Model", "RunError", "StateError", "export_model", "generate_text",
-           "load_model"]  # fmt: skip
+__all__ = [
+    "NEWEST_OPSET", "ExportError", "InputError", "Model", "RunError", "StateError", "export_model",
+    "generate_text", "load_model",
+]  # fmt: skip

@@ -47,7 +47,7 @@ def export_model(
 
     `sizes` fixes generics of the entry itself; the others stay symbolic. With `weights` they are
     initialisers, in a file beside `path` when `external_data` says so or 2 GB make it necessary;
-    without, parameters are inputs, and optional ones are absent unless their paths are in `present`.
+    without, parameters are inputs, and optional ones absent unless their paths are in `present`.
     `runtime_operators` allows ONNX Runtime's own operators. Raises `ExportError` naming the
     operation and its source line for what ONNX cannot say.
     """

@@ -171,7 +171,9 @@ class Cursor:
         at = self.pos
         kind = self.kinds[at]
         if kind != "name":
-            usable = kind in KEYWORDS and self.kinds[at + 1] in _AFTER_NAME
+            # `x.block` means a member, whatever stands after it.
+            joined = self.kinds[at - 1] == "." and self.starts[at] == self.ends[at - 1]
+            usable = kind in KEYWORDS and (joined or self.kinds[at + 1] in _AFTER_NAME)
             if kind != "reserved" and not usable:
                 raise self.unexpected(what)
             self.reserved_name()

@@ -53,6 +53,8 @@ def read_bindings(source: str | Path | Mapping[str, str] | Bindings) -> Bindings
         return source
     if isinstance(source, Mapping):
         return _checked(dict(source), "the bindings")
+    if not isinstance(source, str | Path):
+        fail("E5005", f"the bindings are a file or a mapping, not a {type(source).__name__}")
     path = Path(source)
     label = quoted(path.name)
     try:

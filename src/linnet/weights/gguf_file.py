@@ -90,6 +90,14 @@ class GgufFile(WeightSource):
         self._file.fill(entry.tensor.start, out)
         return True
 
+    def blocks(self, name: str) -> np.ndarray[Any, Any] | None:
+        entry = self._entries[name]
+        if entry.info.stored not in QUANTISED:
+            return None
+        raw = np.empty(entry.tensor.nbytes, np.uint8)
+        self._file.fill(entry.tensor.start, raw)
+        return _halves(raw, entry) if entry.heads else raw
+
     def pieces(self, name: str) -> Iterator[np.ndarray[Any, Any]]:
         entry = self._entries[name]
         if entry.heads:

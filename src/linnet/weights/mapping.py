@@ -24,7 +24,7 @@ class MappingSource(WeightSource):
         for name, value in self._arrays.items():
             info = _info(value)
             if info is None:
-                what = f"the value of {quoted(str(name))} is a {type(value).__name__}, no array"
+                what = f"the value of {quoted(str(name))} ({_kind(value)}) is no array of numbers"
                 problems.append(problem("E5013", what, help="give NumPy arrays or torch tensors"))
             else:
                 self._infos[name] = info
@@ -52,9 +52,18 @@ def _is_torch(value: object) -> bool:
     return any(t.__module__ == "torch" and t.__name__ == "Tensor" for t in type(value).__mro__)
 
 
+def _kind(value: Any) -> str:
+    """What a value is, in a word: its type, or why a torch tensor can't be read as it is."""
+    if not _is_torch(value):
+        return type(value).__name__
+    return "a tensor without data" if value.is_meta else f"a tensor of layout {value.layout}"
+
+
 def _info(value: Any) -> TensorInfo | None:
     shape, kind = getattr(value, "shape", None), getattr(value, "dtype", None)
     if shape is None or kind is None:
+        return None
+    if _is_torch(value) and (value.is_meta or str(value.layout) != "torch.strided"):
         return None
     if _is_torch(value):
         stored = str(kind).removeprefix("torch.")

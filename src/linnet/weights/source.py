@@ -58,6 +58,10 @@ class WeightSource(ABC):
         """Fill a flat uint8 array with the tensor as it is stored; False where that isn't it."""
         return False
 
+    def blocks(self, name: str) -> np.ndarray[Any, Any] | None:
+        """The bytes of a quantised tensor's blocks, rows in order; None for other tensors."""
+        return None
+
     @abstractmethod
     def close(self) -> None:
         """Let go of files. Tensors read before stay valid."""

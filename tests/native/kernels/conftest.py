@@ -205,8 +205,8 @@ class Kernels:
         tokens, heads, width = q.shape
         y = np.full(q.shape, 77, q.dtype)
         sizes = numbers(
-            tokens, heads, k.shape[0], k.shape[1], width, table.shape[1], size, heads * width, width,
-            heads * width, width,
+            tokens, heads, k.shape[0], k.shape[1], width, table.shape[1], size,
+            heads * width, width, heads * width, width,
         )  # fmt: skip
         self.lib.linnet_k_paged(
             dtype_flag(q), sizes, address(q), address(k), address(v), address(y), f32(scale),
@@ -219,9 +219,15 @@ class Kernels:
     ) -> int:
         return int(
             self.lib.linnet_k_check_pages(
-                address(table), i64(len(table)), i64(table.shape[1]), i64(size), i64(places),
-                address(rows), address(positions), i64(len(positions)),
-            )  # fmt: skip
+                address(table),
+                i64(len(table)),
+                i64(table.shape[1]),
+                i64(size),
+                i64(places),
+                address(rows),
+                address(positions),
+                i64(len(positions)),
+            )
         )
 
     def rms_norm(self, x: Array, w: Array, eps: float) -> Array:
@@ -297,9 +303,14 @@ class Kernels:
     ) -> int:  # fmt: skip
         return int(
             self.lib.linnet_k_sample(
-                address(logits), i64(logits.size), f32(temperature), top_k, f32(top_p), f32(min_p),
+                address(logits),
+                i64(logits.size),
+                f32(temperature),
+                top_k,
+                f32(top_p),
+                f32(min_p),
                 ctypes.c_double(uniform),
-            )  # fmt: skip
+            )
         )
 
 

@@ -158,7 +158,14 @@ def test_pages(kernels: Any, dtype: Any, size: int) -> None:
     for chosen, row_of in ((slice(0, 3), None), (slice(0, 6), of)):
         rows_used = np.arange(3) if row_of is None else of
         y = kernels.paged(
-            np.ascontiguousarray(q[chosen]), k[0], v[0], table, own[chosen].copy(), size, row_of, SCALE
+            np.ascontiguousarray(q[chosen]),
+            k[0],
+            v[0],
+            table,
+            own[chosen].copy(),
+            size,
+            row_of,
+            SCALE,
         )
         for t, row in enumerate(rows_used):
             here = places[row]
@@ -170,7 +177,9 @@ def test_pages(kernels: Any, dtype: Any, size: int) -> None:
 def test_a_token_before_the_first_position_looks_at_place_0(kernels: Any) -> None:
     q, k, v = tensors(np.float32, 1, 2, 1, 1, 8, 16)
     table = np.array([[1, 0]], np.int32)
-    y = kernels.paged(q[0].transpose(1, 0, 2).copy(), k[0], v[0], table, np.array([-1], np.int32), 4)
+    y = kernels.paged(
+        q[0].transpose(1, 0, 2).copy(), k[0], v[0], table, np.array([-1], np.int32), 4
+    )
     np.testing.assert_array_equal(y[0], np.tile(v[0, :, 0], (2, 1)))
 
 

@@ -199,4 +199,8 @@ def test_matmul(kernels: Any, transposed: bool, dtype: Any) -> None:
         b = rng.standard_normal(shape).astype(dtype)
         right = b.astype(np.float64)
         wanted = a.astype(np.float64) @ (right.transpose(0, 2, 1) if transposed else right)
-        close(kernels.matmul(a, b, transposed=transposed), wanted, 2e-5 if dtype is np.float32 else 0.03)
+        close(
+            kernels.matmul(a, b, transposed=transposed),
+            wanted,
+            2e-5 if dtype is np.float32 else 0.03,
+        )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import subprocess
 import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -92,12 +92,12 @@ def test_under_a_sanitizer(kind: str) -> None:
     preload = subprocess.run(
         [compiler, f"-print-file-name={runtime}"], capture_output=True, check=True, text=True
     ).stdout.strip()
-    if not os.path.isabs(preload):
+    if not Path(preload).is_absolute():
         pytest.skip(f"the compiler has no {runtime}")
     flags = (f"-fsanitize={kind}", "-fno-sanitize-recover=undefined", "-O1", "-g1")
     made = library(flags)
     env = {**os.environ, **options, "LD_PRELOAD": preload, "LINNET_TEST_KERNELS": str(made)}
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
-    here = os.path.dirname(__file__)
+    here = str(Path(__file__).parent)
     out = subprocess.run([*command, here], env=env, capture_output=True, text=True)
     assert out.returncode == 0, out.stdout[-4000:] + out.stderr[-4000:]

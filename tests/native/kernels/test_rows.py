@@ -30,7 +30,11 @@ def test_norms(kernels: Any, dtype: Any, n: int) -> None:
     x, w, b = made((4, n), dtype), made((n,), dtype, 1), made((n,), dtype, 2)
     wide = x.astype(np.float64)
     unit = wide / np.sqrt((wide**2).mean(axis=-1, keepdims=True) + 1e-5)
-    agree(kernels.rms_norm(x, w, 1e-5), unit.astype(dtype).astype(np.float64) * w.astype(np.float64), dtype)
+    agree(
+        kernels.rms_norm(x, w, 1e-5),
+        unit.astype(dtype).astype(np.float64) * w.astype(np.float64),
+        dtype,
+    )
     centred = wide - wide.mean(axis=-1, keepdims=True)
     unit = centred / np.sqrt((centred**2).mean(axis=-1, keepdims=True) + 1e-5)
     scaled = (unit.astype(dtype) * w).astype(dtype)
@@ -110,7 +114,9 @@ def test_extreme_inputs_of_silu(kernels: Any) -> None:
 
 
 def test_exp(kernels: Any) -> None:
-    x = np.concatenate([np.linspace(-87.3, 88.7, 20001), np.linspace(-1, 1, 2001)]).astype(np.float32)
+    x = np.concatenate([np.linspace(-87.3, 88.7, 20001), np.linspace(-1, 1, 2001)]).astype(
+        np.float32
+    )
     wanted = np.exp(x.astype(np.float64))
     error = np.abs(kernels.map("exp", x) - wanted) / np.spacing(wanted.astype(np.float32))
     assert error.max() < 2

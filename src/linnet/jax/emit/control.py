@@ -492,7 +492,7 @@ def _touches_element_state(w: Writer, body: Region, var: object) -> bool:
         if op.kind == "for_subs" and op.attrs["array"].root == var:
             return True
         receiver = op.attrs.get("receiver")
-        if receiver is not None and receiver.root == var:
-            if w.module.callee(op.attrs["callee"]).takes_state:
-                return True
+        own = receiver is not None and receiver.root == var
+        if own and w.module.callee(op.attrs["callee"]).takes_state:
+            return True
     return False

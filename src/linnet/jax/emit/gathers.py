@@ -21,7 +21,14 @@ def emit_gather(w: Writer, op: Op) -> None:
     if x.host:
         w.define(op.result, x)
         return
-    x = w.whole(x, tensor(op.operands[0].type))
+    type_ = tensor(op.operands[0].type)
+    x = w.whole(x, type_)
+    empty = [
+        i for i, (kind, _) in enumerate(source) if kind == "index" and not type_.dims[i].constant
+    ]
+    if empty:  # JAX refuses to look into an axis without elements, even where nothing will run
+        text = f"{w.module.helper('padded')}({x.text}, {', '.join(map(str, empty))})"
+        x = replace(x, text=text, prec=ATOM)
     made = (
         _scalars(x, source, index_axes, indices)
         or _rows(x, source, index_axes, indices)

@@ -25,7 +25,11 @@ def emit_broadcast(w: Writer, op: Op) -> None:
     unit = set()
     for position in range(1, first + 1):
         i = at.get(position)
-        if i is None or (operand_rank - i) in a.unit or (source.dims[i].constant == 1 and target.dims[rank - position].constant != 1):
+        if (
+            i is None
+            or (operand_rank - i) in a.unit
+            or (source.dims[i].constant == 1 and target.dims[rank - position].constant != 1)
+        ):
             unit.add(position)
     gaps = [p for p in range(1, first + 1) if p not in at]
     text = a.text

@@ -315,7 +315,7 @@ def _is_short(op: Op) -> bool:
     if any(o.kind == "for_subs" for o in inner):
         return False
     weight = sum(8 if o.kind == "call" else 1 for o in inner)
-    return stop - start <= 1 or (stop - start) * weight <= UNROLL_LIMIT
+    return bool(stop - start <= 1 or (stop - start) * weight <= UNROLL_LIMIT)
 
 
 def _touches(function: Function, known: Mapping[str, Callee]) -> tuple[bool, bool, bool]:

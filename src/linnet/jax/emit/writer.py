@@ -294,7 +294,7 @@ class Writer:
         return text
 
     def _is_index(self, step: Step) -> bool:
-        """Whether the step is an element's number: of a tuple (`[i]`), of stacked blocks (`<i>`)."""
+        """Whether the step numbers an element: of a tuple (`[i]`), of stacked blocks (`<i>`)."""
         return isinstance(step, int) or step.startswith(("[", "<"))
 
     def steps(self, ref: Ref) -> list[tuple[str | int, bool]]:
@@ -359,12 +359,11 @@ class Writer:
             return self.scalar(expr, dtype)
         shape, names = self.shape(type_.dims)
         names = names | expr.names
-        if expr.const is not None and not isinstance(expr.const, bool) and expr.const in (0, 1):
-            if literal(expr.const) not in ("-0.0",):
-                kind = "ones" if expr.const else "zeros"
-                return Expr(
-                    f"jnp.{kind}({shape}, {spelled(dtype)})", rank=len(type_.dims), names=names
-                )
+        known = None if expr.const is None else literal(expr.const)
+        if known in ("0", "0.0", "1", "1.0"):
+            kind = "zeros" if known.startswith("0") else "ones"
+            text = f"jnp.{kind}({shape}, {spelled(dtype)})"
+            return Expr(text, rank=len(type_.dims), names=names)
         value = self.number(expr, dtype)
         text = f"jnp.full({shape}, {value.text}, {spelled(dtype)})"
         return Expr(text, rank=len(type_.dims), names=names)

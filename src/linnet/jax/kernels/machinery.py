@@ -34,6 +34,14 @@ def numbered(blocks: Any, start: int = 0, stop: int | None = None) -> Any:
     return start + jnp.arange(jax.tree.leaves(blocks)[0].shape[0]), blocks
 
 
+def padded(x: jax.Array, *axes: int) -> jax.Array:
+    """x, with a zero along each of the axes that has no elements: one can be looked up then"""
+    for axis in axes:
+        if x.shape[axis] == 0:
+            x = jnp.zeros((*x.shape[:axis], 1, *x.shape[axis + 1 :]), x.dtype)
+    return x
+
+
 def optional(value: Any, zeros: Any) -> Any:
     """a parameter that may be missing as the pair that an optional is"""
     return (False, zeros) if value is None else (True, value)

@@ -123,9 +123,7 @@ def execute(code: EntryCode, binding: Binding, name: str) -> Loaded:
     return Loaded(code, function, namespace)
 
 
-def compiled(
-    code: EntryCode, binding: Binding, function: Callable[..., Any], **how: Any
-) -> Callable[..., Any]:
+def compiled(code: EntryCode, binding: Binding, function: Callable[..., Any], **how: Any) -> Any:
     """The entry as one program, from trees and to trees whose blocks are not stacked."""
     donate = code.settings.donate and code.callee.writes
     if code.callee.takes_state and code.stacked:

@@ -86,7 +86,7 @@ class Entry:
     @property
     def _has_state(self) -> bool:
         """Whether the entry reads or writes state at all."""
-        return self._code.callee.takes_state
+        return bool(self._code.callee.takes_state)
 
     @property
     def _code(self) -> Any:

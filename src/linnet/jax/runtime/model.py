@@ -122,8 +122,10 @@ class Model:
     """A loaded model: `model(...)` runs its default entry, `run_entry` any.
 
     `parameters` holds one array a path. States start at zero; a call takes over their storage, so
-    `state` gives copies.
+    `state` gives copies. `static_shapes` says that every shape of inputs is compiled by itself.
     """
+
+    static_shapes = True
 
     def __init__(self, program: Program, parameters: Mapping[str, jax.Array]) -> None:
         self._program = program

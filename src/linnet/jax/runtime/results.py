@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from linnet.types import EnumType, OptionalType, StructType, TensorType, TupleType, Type
 
 if TYPE_CHECKING:
@@ -13,8 +15,10 @@ if TYPE_CHECKING:
 def structs(type_: Type, value: Any, loaded: Loaded) -> Any:
     """Checked values with each struct in the generated module's class."""
     match type_:
-        case TensorType() | EnumType():
+        case TensorType():
             return value
+        case EnumType():
+            return np.int32(value)
         case TupleType(items):
             return tuple(structs(t, v, loaded) for t, v in zip(items, value, strict=True))
         case StructType(path=path, fields=fields):

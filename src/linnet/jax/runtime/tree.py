@@ -71,9 +71,9 @@ class Trees:
             parts = [self._params(c, f"{prefix}{name}.{k}.", find) for k, c in enumerate(child)]
             return stack(parts) if (instance.block, name) in self.stacked else tuple(parts)
         inner = f"{prefix}{name}."
-        if name in instance.optional_children:
-            if all(find(inner + p.path) is None for p in child.params):
-                return None
+        optional = name in instance.optional_children
+        if optional and all(find(inner + p.path) is None for p in child.params):
+            return None
         return self._params(child, inner, find)
 
     def _states(self, instance: Instance, prefix: str, find: Find) -> Any:

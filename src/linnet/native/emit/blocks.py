@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from linnet.native.emit.dtypes import dtype_of, stored
 from linnet.native.emit.names import Names, safe
+from linnet.native.emit.values import Place
 from linnet.passes import Instance, ParamInfo
 
 Key = tuple[object, ...]
@@ -27,6 +28,7 @@ class Structs:
         self.keys: dict[int, Key] = {}
         self.samples: dict[Key, Instance] = {}
         self.packs: set[tuple[Key, str]] = set()
+        self.raws: set[tuple[Key, str]] = set()
         self.kept: list[Instance] = []
         self._members: dict[str, str] = {}
         self._used: set[str] = set()
@@ -74,6 +76,10 @@ class Structs:
         self.packs.add((self._key(instance), member))
         return f"{self.member(member)}_packed"
 
+    def use(self, place: Place) -> None:
+        """Notes that code reads a parameter itself."""
+        self.raws.add((self._key(place.instance), place.member))
+
     def text(self) -> list[str]:
         """The structs, those that others hold before them."""
         lines: list[str] = []
@@ -108,11 +114,18 @@ class Structs:
 
     def packed_paths(self, root: Instance) -> list[str]:
         """The paths of parameters whose packed form is wanted, in the order of `fill`."""
+        return self._paths(root, self.packs)
+
+    def raw_paths(self, root: Instance) -> list[str]:
+        """The paths of parameters that code reads themselves."""
+        return self._paths(root, self.raws)
+
+    def _paths(self, root: Instance, wanted: set[tuple[Key, str]]) -> list[str]:
         found: list[str] = []
 
         def visit(instance: Instance, prefix: str) -> None:
             key = self._key(instance)
-            found.extend(prefix + name for name in instance.members if (key, name) in self.packs)
+            found.extend(prefix + name for name in instance.members if (key, name) in wanted)
             for name, child in instance.children.items():
                 if not isinstance(child, tuple):
                     visit(child, f"{prefix}{name}.")

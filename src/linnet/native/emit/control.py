@@ -25,7 +25,7 @@ def parts_of(w: Writer, value: Value) -> list[str]:
     return taken_apart(w, w.entry(value), value.name)
 
 
-# --- branches ---------------------------------------------------------------------------------------
+# --- branches -------------------------------------------------------------------------------------
 
 
 class Branches:
@@ -120,7 +120,7 @@ def _is_bound(w: Writer, instance: Instance, text: str) -> str:
     return " || ".join(tests[:1000]) or "true"
 
 
-# --- loops ------------------------------------------------------------------------------------------
+# --- loops ----------------------------------------------------------------------------------------
 
 
 class Carried:
@@ -161,7 +161,8 @@ class Carried:
     def leave(self, values: Sequence[Value]) -> None:
         """Sets the variables for the next turn."""
         w = self.w
-        texts = [self._settled(value, names) for value, names in zip(values, self.names, strict=True)]
+        pairs = zip(values, self.names, strict=True)
+        texts = [self._settled(value, names) for value, names in pairs]
         for found, names, made in zip(self.leaves, self.names, texts, strict=True):
             for leaf, name, text in zip(found, names, made, strict=True):
                 if name == text:

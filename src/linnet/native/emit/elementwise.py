@@ -36,7 +36,7 @@ _INTEGER = {"add": "add", "sub": "sub", "mul": "mul", "div": "divide", "rem": "r
 _BITS = {"and": "&", "or": "|", "xor": "^"}
 
 
-# --- one element ------------------------------------------------------------------------------------
+# --- one element ----------------------------------------------------------------------------------
 
 
 def rounded(dtype: DType, text: str) -> Term:
@@ -115,7 +115,7 @@ def cast_term(source: DType, target: DType, x: Term) -> Term:
     return Term(f"wrapped<{kind}>({x.text})")
 
 
-# --- operations -------------------------------------------------------------------------------------
+# --- operations -----------------------------------------------------------------------------------
 
 
 def combine(
@@ -230,7 +230,7 @@ def emit_binary(w: Writer, op: Op) -> None:
     where = w.where
     fails = op.kind in ("div", "rem") and dtype.is_integer and not _never_zero(parts[1])
     combine(w, op, parts, _COST.get(op.kind, 1),
-            lambda terms: binary_term(op.kind, dtype, terms[0], terms[1], where), fails)  # fmt: skip
+            lambda t: binary_term(op.kind, dtype, t[0], t[1], where), fails)  # fmt: skip
 
 
 def _never_zero(part: Tensor) -> bool:

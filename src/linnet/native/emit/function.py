@@ -14,7 +14,6 @@ from linnet.native.emit.leaves import Leaf, leaves, rebuilt
 from linnet.native.emit.names import comment
 from linnet.native.emit.values import Maybe
 from linnet.native.emit.writer import Writer
-
 from linnet.types import TensorType
 
 if TYPE_CHECKING:
@@ -92,7 +91,8 @@ def write_function(module: ModuleWriter, callee: Callee) -> list[str]:
     scope = [] if callee.by_value or callee.keeps else ["  const Scope scope(context.arena);"]
     if not any("context.arena" in line or "(context" in line for line in w.lines):
         scope = []
-    return [f"// {comment(callee.origin_text)}", f"static {callee.header} {{", *scope, *w.lines, "}"]
+    origin = f"// {comment(callee.origin_text)}"
+    return [origin, f"static {callee.header} {{", *scope, *w.lines, "}"]
 
 
 def _given(leaf: Leaf) -> str:
@@ -125,7 +125,7 @@ def _targets(w: Writer, callee: Callee, outs: list[str]) -> None:
         single = w.left.get(value) == 1
         if isinstance(value.type, TensorType):
             name = next(names)
-            while op is not None and single and value.type.shape:  # type: ignore[union-attr]
+            while op is not None and single and value.type.shape:
                 w.targets[value] = name
                 if op.kind != "reshape":
                     break

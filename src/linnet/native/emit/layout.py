@@ -22,7 +22,7 @@ from linnet.native.emit.values import (
     is_unit,
     roots_of,
 )
-from linnet.native.emit.writer import CHEAP, Writer
+from linnet.native.emit.writer import Writer
 from linnet.types import TensorType
 
 
@@ -51,7 +51,8 @@ def emit_broadcast(w: Writer, op: Op) -> None:
     )
     part = w.repeated(operand) if repeats_outer else w.tensor(operand)
     if isinstance(part, Scalar):
-        w.define(op.result, Lazy(part.dtype, dims, lambda nest, index: part.term))
+        term = part.term
+        w.define(op.result, Lazy(part.dtype, dims, lambda nest, index: term))
         return
     if not isinstance(part, Lazy) and _same(source, dims):
         w.define(op.result, Buffer(part.text, part.dtype, dims, part.root))
@@ -80,7 +81,7 @@ def _same(a: Dims, b: Dims) -> bool:
     return [d for d in a if not is_unit(d)] == [d for d in b if not is_unit(d)]
 
 
-# --- reshape ----------------------------------------------------------------------------------------
+# --- reshape --------------------------------------------------------------------------------------
 
 
 def emit_reshape(w: Writer, op: Op) -> None:
@@ -94,7 +95,8 @@ def reshaped(w: Writer, part: Tensor, dims: Dims, operand: Value, result: Value)
     if isinstance(part, Scalar):
         if not dims:
             return part
-        return Lazy(part.dtype, dims, lambda nest, index: part.term)
+        term = part.term
+        return Lazy(part.dtype, dims, lambda nest, index: term)
     groups = None if isinstance(part, Buffer) else _groups(part.dims, dims)
     if isinstance(part, Lazy) and groups is None:
         part = w.in_memory(part, operand.name or result.name)
@@ -124,7 +126,8 @@ def _groups(source: Dims, dims: Dims) -> tuple[tuple[int | None, tuple[int, ...]
     for axis, extent in enumerate(source):
         if is_unit(extent):
             continue
-        product, parts = Dim.of(1), []
+        product = Dim.of(1)
+        parts: list[int] = []
         while product != extent:
             if at == len(rest) or len(parts) > 8:
                 return None
@@ -135,7 +138,7 @@ def _groups(source: Dims, dims: Dims) -> tuple[tuple[int | None, tuple[int, ...]
     return tuple(found) if at == len(rest) else None
 
 
-# --- permute, slice, concat -------------------------------------------------------------------------
+# --- permute, slice, concat -----------------------------------------------------------------------
 
 
 def emit_permute(w: Writer, op: Op) -> None:
@@ -184,7 +187,8 @@ def emit_slice(w: Writer, op: Op) -> None:
         return
 
     def element(nest: Nest, index: tuple[Term, ...]) -> Term:
-        return nest.element(part, [_moved(nest, at, cut) for at, cut in zip(index, cuts, strict=True)])
+        places = [_moved(nest, at, cut) for at, cut in zip(index, cuts, strict=True)]
+        return nest.element(part, places)
 
     w.define(op.result, view(part, dims, element))
 
@@ -272,9 +276,9 @@ def emit_gather(w: Writer, op: Op) -> None:
 def checked(nest: Nest, part: Tensor, at: Term, extent: Dim, where: str) -> Term:
     """The index, after a check that it lies on its axis."""
     size = nest.w.size(extent)
-    if isinstance(part, Scalar) and part.const is not None and size.constant is not None:
-        if 0 <= int(part.const) < size.constant:
-            return Term(str(int(part.const)), 0)
+    known = part.const if isinstance(part, Scalar) else None
+    if known is not None and size.constant is not None and 0 <= int(known) < size.constant:
+        return Term(str(int(known)), 0)
     key = ("at", at.text, size.text, where)
     if key not in nest.memo:
         text = f"at({at.text}, {size.text}, {where})"

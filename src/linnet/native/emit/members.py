@@ -22,9 +22,12 @@ def emit_param(w: Writer, op: Op) -> None:
     assert isinstance(instance, Instance)
     place = Place(instance, w.ref(outer), str(ref.steps[-1]))
     if isinstance(type_, OptionalType):
-        inner = _member(type_.inner, text, None, place)
+        w.module.structs.use(place)
+        inner = _member(type_.inner, text, None, None)
         w.define(op.result, Maybe(f"({text} != nullptr)", inner))
         return
+    if isinstance(type_, TensorType) and not type_.shape:
+        w.module.structs.use(place)
     w.define(op.result, _member(type_, text, None, place))
 
 

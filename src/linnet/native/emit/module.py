@@ -63,6 +63,7 @@ class Generated:
     sizes: tuple[str, ...]
     writes: bool
     packed: tuple[str, ...] = ()  # parameters wanted in packed form, in the order of binding
+    raw: frozenset[str] = frozenset()  # parameters wanted as they are
     kernels: bool = False  # whether the text calls the kernel library
 
 
@@ -163,10 +164,13 @@ class ModuleWriter:
             body += ["", *texts[key]] if key in texts else []
         text = "\n".join([*self._header(), *self.structs.text(), *body, "", *self._glue(entry)])
         sizes = tuple(g.name for g in entry.function.generics)
-        packed = () if self.root is None else tuple(self.structs.packed_paths(self.root))
+        packed, raw = [], []
+        if self.root is not None:
+            packed, raw = self.structs.packed_paths(self.root), self.structs.raw_paths(self.root)
         return Generated(
-            text + "\n", entry.function, sizes, entry.writes, packed, self.uses_kernels
-        )
+            text + "\n", entry.function, sizes, entry.writes, tuple(packed), frozenset(raw),
+            self.uses_kernels,
+        )  # fmt: skip
 
     def _header(self) -> list[str]:
         return [

@@ -121,7 +121,18 @@ class Writer:
         self.left[value] = self.left.get(value, 0) - 1
         if value not in self.env:
             raise InternalError("native.emit", f"{value!r} is used before it is made", value.span)
-        return self.env[value]
+        found = self.env[value]
+        if isinstance(found, Buffer) and found.param is not None:
+            self.module.structs.use(found.param)
+        return found
+
+    def weight(self, value: Value) -> Buffer:
+        """A kernel's weight: where it is a parameter, its packed form alone is looked at."""
+        found = self.env.get(value)
+        if not isinstance(found, Buffer) or found.param is None:
+            return self.buffer(value)
+        self.left[value] = self.left.get(value, 0) - 1
+        return found
 
     def tensor(self, value: Value) -> Tensor:
         found = self.entry(value)

@@ -13,7 +13,7 @@ from linnet.types import DType, TensorType
 _QKV = kernel_dtype("q", "k", "v")
 
 
-# --- what is known of the mask ----------------------------------------------------------------------
+# --- what is known of the mask --------------------------------------------------------------------
 
 
 def _bounded(case: Case) -> AtMost | None:
@@ -54,7 +54,7 @@ def _bound_attrs(case: Case) -> dict[str, object]:
     )}  # fmt: skip
 
 
-# --- code -------------------------------------------------------------------------------------------
+# --- code -----------------------------------------------------------------------------------------
 
 
 def _begin(w: Writer, op: Op) -> tuple[Buffer, str]:

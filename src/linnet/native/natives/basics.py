@@ -6,7 +6,7 @@ from linnet.backends.natives import Native
 from linnet.ir import Op
 from linnet.native.emit.layout import dims_of
 from linnet.native.emit.reductions import not_empty
-from linnet.native.emit.values import Buffer, Scalar
+from linnet.native.emit.values import Scalar
 from linnet.native.emit.writer import Writer
 from linnet.native.natives.base import (
     KernelWriter,
@@ -23,11 +23,11 @@ from linnet.types import DType
 
 def _linear(w: Writer, op: Op) -> None:
     x = w.buffer(op.operands[0])
-    weight = w.buffer(op.operands[1])
+    weight = w.weight(op.operands[1])
     bias = w.buffer(op.operands[2]).text if len(op.operands) > 2 else "nullptr"
     count = rows(w, x.dims)
     out = result_buffer(w, op)
-    if isinstance(weight, Buffer) and weight.param is not None:
+    if weight.param is not None:
         packed = w.module.packed(weight.param)
         name = "linear_bf16" if x.dtype is DType.BF16 else "linear"
         w.line(f"linnet::{name}({packed}, {x.text}, {count}, {out.text}, {bias});")

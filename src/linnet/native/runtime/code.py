@@ -13,6 +13,7 @@ import numpy as np
 from linnet.native.emit.blocks import paths
 from linnet.native.emit.module import Generated, ModuleWriter, Options
 from linnet.native.errors import RunError
+from linnet.native.runtime.packing import Weights
 from linnet.native.natives.table import KERNELS, selector
 from linnet.passes import Binding, lower
 from linnet.types import GenericArg
@@ -73,13 +74,18 @@ class Entry:
         self._message = ctypes.create_string_buffer(_MESSAGE)
 
     def bind(
-        self, binding: Binding, params: Mapping[str, Any], states: Mapping[str, Any],
-        packed: Sequence[int | None] = (),
-    ) -> None:  # fmt: skip
+        self, binding: Binding, params: Weights, states: Mapping[str, Any]
+    ) -> None:
         """Tells the code where parameters, states and packed weights lie; what is absent is null."""
         if binding.root is None:
             return
-        given = _pointers([params.get(path) for path in paths(binding.root, states=False)])
+        raw = self.generated.raw
+        self._kept = [
+            params.array(path) if path in raw else None
+            for path in paths(binding.root, states=False)
+        ]
+        packed = [params.packed(path) for path in self.generated.packed]
+        given = _pointers(self._kept)
         kept = _pointers([states[path] for path in paths(binding.root, states=True)])
         weights = (ctypes.c_void_p * max(len(packed), 1))(*packed)
         self.symbols.bind(self._handle, given, kept, weights)

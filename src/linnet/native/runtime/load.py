@@ -14,9 +14,9 @@ from linnet.backends.source import Source, bound, default_entry
 from linnet.ir import Program
 from linnet.native.runtime.code import generate
 from linnet.native.runtime.model import Model
-from linnet.native.runtime.packing import WeightsFormat, check_format
+from linnet.native.runtime.packing import BLOCKS, Weight, Weights, WeightsFormat, check_format
 from linnet.passes import Binding, bind
-from linnet.types import DType, GenericArg
+from linnet.types import DTYPES, DType, GenericArg
 from linnet.weights import open_weights, plan_load
 from linnet.weights import read_bindings as read_bindings_file
 from linnet.weights.bound import manifest_of
@@ -56,33 +56,42 @@ def load(
     binding = bound(source, root, entry, generics or {}, std_root)
     default = default_entry(binding, entry)
     if weights is None:
-        params = _zero_params(binding, frozenset(present))
+        items = _zeros(binding, frozenset(present))
     else:
-        params = _read(binding, weights, bindings, cast_dtype)
-    return Model(binding, params, numerics, default, weights_format, threads)
+        items = _read(binding, weights, bindings, cast_dtype, numerics)
+    return Model(binding, Weights(items, weights_format, numerics), numerics, default, threads)
 
 
-def _zero_params(binding: Binding, present: frozenset[str]) -> dict[str, Array]:
-    params: dict[str, Array] = {}
+def _zeros(binding: Binding, present: frozenset[str]) -> dict[str, Weight]:
+    items: dict[str, Weight] = {}
     for info in binding.params:
         if info.optional and info.path not in present:
             continue
         assert isinstance(info.type.dtype, DType)
-        shape = [dim.constant or 0 for dim in info.type.dims]
-        params[info.path] = np.zeros(shape, numpy_dtype(info.type.dtype))
-    return params
+        shape = tuple(dim.constant or 0 for dim in info.type.dims)
+        dtype = numpy_dtype(info.type.dtype)
+        items[info.path] = Weight(shape, dtype, np.zeros(shape, dtype))
+    return items
 
 
-def _read(binding: Binding, weights: Any, bindings: Any, cast_dtype: bool) -> dict[str, Array]:
+def _read(
+    binding: Binding, weights: Any, bindings: Any, cast_dtype: bool, numerics: str
+) -> dict[str, Weight]:
     """Every tensor in memory of its own; tied paths share one."""
-    params: dict[str, Array] = {}
+    items: dict[str, Weight] = {}
     with open_weights(weights) as opened:
         lines = None if bindings is None else read_bindings_file(bindings)
         plan = plan_load(manifest_of(binding), opened, lines, cast_dtype)
         for item in plan.items:
-            array = plan.read(item)
-            params.update(dict.fromkeys(item.paths, array))
-    return params
+            stored = opened.info(item.tensor).stored
+            blocks = None
+            if numerics != "exact" and stored in BLOCKS and item.dtype in ("f32", "bf16"):
+                blocks = opened.blocks(item.tensor) if len(item.shape) == 2 else None
+            dtype = numpy_dtype(DTYPES[item.dtype])
+            made = Weight(item.shape, dtype, None if blocks is not None else plan.read(item),
+                          blocks, stored)  # fmt: skip
+            items.update(dict.fromkeys(item.paths, made))
+    return items
 
 
 def generate_source(

@@ -17,7 +17,7 @@ from linnet.dims import Dim, Symbol
 from linnet.ir import Function
 from linnet.native.emit.module import Generated
 from linnet.native.runtime.code import Entry, Symbols, generate, load_symbols
-from linnet.native.runtime.packing import Library, Packed, WeightsFormat
+from linnet.native.runtime.packing import Library, Weights
 from linnet.native.runtime.values import NumPyArrays, flattened, rebuilt, results
 from linnet.native.toolchain.build import build
 from linnet.passes import Binding
@@ -36,16 +36,13 @@ class Model:
     def __init__(
         self,
         binding: Binding,
-        params: Mapping[str, Array],
+        weights: Weights,
         numerics: str,
         default: str | None,
-        weights_format: WeightsFormat = None,
         threads: int | None = None,
     ) -> None:
         self.binding = binding
-        self._packed = Packed(params, weights_format, numerics)
-        self._threads = threads
-        self._params = dict(params)
+        self._weights, self._threads = weights, threads
         self._numerics, self._default = numerics, default
         self._entries: dict[str, Function] = binding.program.entries(binding.block)
         self._block_args = block_args(binding)
@@ -144,15 +141,15 @@ class Model:
         return load_symbols(path)
 
     def _bind(self, entry: Entry) -> None:
-        packed = [self._packed.handle(path) for path in entry.generated.packed]
-        entry.bind(self.binding, self._params, self._states, packed)
+        entry.bind(self.binding, self._weights, self._states)
+        self._weights.release()
 
     def _code(self, name: str, sizes: Mapping[str, GenericArg]) -> Generated:
         key = (name, _frozen(sizes))
         if key not in self._generated:
             title = str(self.binding.block or self.binding.program.root)
             self._generated[key] = generate(
-                self.binding, name, self._numerics, frozenset(self._params), sizes or None,
+                self.binding, name, self._numerics, self._weights.paths, sizes or None,
                 f"{title}, entry {name}",
             )  # fmt: skip
         return self._generated[key]
@@ -186,7 +183,8 @@ class Model:
     @property
     def parameters(self) -> dict[str, Array]:
         """The parameters by path."""
-        return dict(self._params)
+        found = {path: self._weights.array(path) for path in self._weights.paths}
+        return {path: array for path, array in found.items() if array is not None}
 
     def entries(self) -> list[str]:
         """The entries' names."""

@@ -1,9 +1,14 @@
-"""Weights laid out once for the kernels, shared by all entries of a model."""
+"""A model's weights: as arrays for code that reads them, laid out once for the kernels.
+
+Each parameter is kept in the form that was asked for. A quantised GGUF tensor stays as its blocks
+until one is; a weight packed without loss is given back as an array from its packed form.
+"""
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -19,6 +24,10 @@ WeightsFormat = str | Mapping[str, str] | None
 FORMATS: dict[str, tuple[int, int]] = {
     "f32": (0, 0), "bf16": (1, 0), "int8": (2, 0), "int8_group": (3, 32), "int4": (4, 32),
     "int4_group64": (4, 64),
+}  # fmt: skip
+# GGUF block formats that the library takes as they are, and the format they come nearest to.
+BLOCKS: dict[str, tuple[int, str]] = {
+    "Q8_0": (3, "int8"), "Q4_0": (4, "int4"), "Q4_1": (5, "int4"),
 }  # fmt: skip
 
 
@@ -38,17 +47,21 @@ class Library:
     def __init__(self) -> None:
         self.path = kernels_object()
         self.c = ctypes.CDLL(str(self.path))
-        pointer, whole = ctypes.c_void_p, ctypes.c_int64
+        pointer, whole, small = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int
         self.c.linnet_k_pack.restype = pointer
-        self.c.linnet_k_pack.argtypes = [
-            ctypes.c_int, ctypes.c_int, pointer, whole, whole, whole, whole,
-        ]  # fmt: skip
-        self.c.linnet_k_free.argtypes = [pointer]
+        self.c.linnet_k_pack.argtypes = [small, small, pointer, whole, whole, whole, whole]
+        self.c.linnet_k_pack_blocks.restype = pointer
+        self.c.linnet_k_pack_blocks.argtypes = [small, pointer, whole, whole]
+        self.c.linnet_k_unpack.restype = None
+        self.c.linnet_k_unpack.argtypes = [pointer, whole, whole, pointer]
+        self.c.linnet_k_convert.restype = None
+        self.c.linnet_k_convert.argtypes = [small, pointer, whole, pointer]
         self.c.linnet_k_free.restype = None
-        self.c.linnet_k_rounded.argtypes = [pointer, ctypes.c_int]
+        self.c.linnet_k_free.argtypes = [pointer]
         self.c.linnet_k_rounded.restype = None
+        self.c.linnet_k_rounded.argtypes = [pointer, small]
         self.c.linnet_k_error.restype = ctypes.c_char_p
-        self.c.linnet_k_set_threads.argtypes = [ctypes.c_int]
+        self.c.linnet_k_set_threads.argtypes = [small]
 
     @classmethod
     def get(cls) -> Library:
@@ -59,49 +72,129 @@ class Library:
     def set_threads(self, count: int) -> None:
         self.c.linnet_k_set_threads(count)
 
+    def checked(self, made: int | None, path: str) -> int:
+        if not made:
+            said = (self.c.linnet_k_error() or b"").decode("utf-8", "replace")
+            raise NativeError(f"cannot pack the weight `{path}`: {said or 'not enough memory'}")
+        return int(made)
 
-class Packed:
-    """The packed forms of a model's parameters, each array once."""
+    def unpacked(self, handle: int, shape: tuple[int, ...], dtype: Any) -> Array:
+        """A packed matrix as an array of f32 or bf16."""
+        wide = np.empty(shape, np.float32)
+        self.c.linnet_k_unpack(handle, 0, shape[0], _address(wide))
+        if dtype == np.float32:
+            return wide
+        narrow = np.empty(shape, dtype)
+        self.c.linnet_k_convert(1, _address(wide), wide.size, _address(narrow))
+        return narrow
 
-    def __init__(self, params: Mapping[str, Array], wanted: WeightsFormat, numerics: str) -> None:
-        self.params, self.wanted, self.numerics = params, wanted, numerics
+
+@dataclass(slots=True)
+class Weight:
+    """One tensor, whatever parameters it serves: an array, a GGUF's blocks, packed forms."""
+
+    shape: tuple[int, ...]
+    dtype: Any
+    array: Array | None = None
+    blocks: Array | None = None
+    stored: str = ""
+
+    @property
+    def own_format(self) -> str:
+        return "f32" if self.dtype == np.float32 else "bf16"
+
+
+class Weights:
+    """The parameters of a model by path; absent ones are not there."""
+
+    def __init__(
+        self, items: Mapping[str, Weight], wanted: WeightsFormat = None, numerics: str = "fast"
+    ) -> None:
+        self.items, self.wanted, self.numerics = dict(items), wanted, numerics
         self._made: dict[tuple[int, str], int] = {}
 
-    def handle(self, path: str) -> int | None:
-        """The packed form of the parameter at `path`; None where it is absent or no matrix."""
-        array = self.params.get(path)
-        if array is None or array.ndim != 2:
+    @property
+    def paths(self) -> frozenset[str]:
+        return frozenset(self.items)
+
+    def array(self, path: str) -> Array | None:
+        """The parameter as an array."""
+        item = self.items.get(path)
+        if item is None:
             return None
-        name = self.format_of(path, array)
-        key = (id(array), name)
+        if item.array is None:
+            item.array = self._restored(path, item)
+        return item.array
+
+    def packed(self, path: str) -> int | None:
+        """The packed form of a parameter; None where it is absent or no matrix of floats."""
+        item = self.items.get(path)
+        if item is None or len(item.shape) != 2:
+            return None
+        name = self._format_of(path, item)
+        key = (id(item), name)
         if key not in self._made:
-            self._made[key] = self._pack(path, array, name)
+            self._made[key] = self._pack(path, item, name)
         return self._made[key]
 
-    def format_of(self, path: str, array: Array) -> str:
-        """The format asked for the path; without one the array's own."""
-        own = "f32" if array.dtype == np.float32 else "bf16"
+    def _format_of(self, path: str, item: Weight) -> str:
+        """The format asked for the path; without one the parameter's own."""
         if self.wanted is None or isinstance(self.wanted, str):
-            return self.wanted or own
+            return self.wanted or item.own_format
         for pattern, name in self.wanted.items():
             if fnmatchcase(path, pattern):
                 return name
-        return own
+        return item.own_format
 
-    def _pack(self, path: str, array: Array, name: str) -> int:
-        c = Library.get().c
-        kind, group = FORMATS[name]
-        half = int(array.dtype != np.float32)
-        rows, cols = array.shape
-        data = array.__array_interface__["data"][0]
-        made = c.linnet_k_pack(kind, half, data, rows, cols, group, 0)
-        if not made:
-            said = (c.linnet_k_error() or b"").decode("utf-8", "replace")
-            raise NativeError(f"cannot pack the weight `{path}`: {said or 'not enough memory'}")
-        c.linnet_k_rounded(made, int(self.numerics == "fast"))
-        return int(made)
+    def _pack(self, path: str, item: Weight, name: str) -> int:
+        library = Library.get()
+        if item.blocks is not None and BLOCKS[item.stored][1] == name:
+            made = self._from_blocks(path, item)
+        else:
+            array = self.array(path)
+            assert array is not None
+            kind, group = FORMATS[name]
+            half = int(item.dtype != np.float32)
+            rows, cols = item.shape
+            made = library.checked(
+                library.c.linnet_k_pack(kind, half, _address(array), rows, cols, group, 0), path
+            )
+        library.c.linnet_k_rounded(made, int(self.numerics == "fast"))
+        return made
+
+    def _from_blocks(self, path: str, item: Weight) -> int:
+        library = Library.get()
+        assert item.blocks is not None
+        kind = BLOCKS[item.stored][0]
+        rows, cols = item.shape
+        return library.checked(
+            library.c.linnet_k_pack_blocks(kind, _address(item.blocks), rows, cols), path
+        )
+
+    def _restored(self, path: str, item: Weight) -> Array:
+        """The array of a tensor that is held in another form."""
+        library = Library.get()
+        if item.blocks is not None:
+            made = self._from_blocks(path, item)
+            try:
+                return library.unpacked(made, item.shape, item.dtype)
+            finally:
+                library.c.linnet_k_free(made)
+        handle = self._made[(id(item), item.own_format)]
+        return library.unpacked(handle, item.shape, item.dtype)
+
+    def release(self) -> None:
+        """Lets go of arrays that packed forms hold without loss, and of what blocks gave."""
+        for item in self.items.values():
+            held = (id(item), item.own_format) in self._made or item.blocks is not None
+            if held and len(item.shape) == 2:
+                item.array = None
 
     def __del__(self) -> None:
         made, self._made = getattr(self, "_made", {}), {}
         for handle in made.values():
             Library.get().c.linnet_k_free(handle)
+
+
+def _address(array: Array) -> int:
+    return int(array.__array_interface__["data"][0])

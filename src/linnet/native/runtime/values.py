@@ -129,4 +129,4 @@ def _record(name: str, fields: Sequence[str]) -> Callable[..., Any]:
     for each in fields:
         safe.append(field(each, safe))
     title = name if name.isidentifier() else "Record"
-    return namedtuple(title, safe)  # noqa: PYI024
+    return namedtuple(title, safe)

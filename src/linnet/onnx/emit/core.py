@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import onnx_ir as ir
 
@@ -60,7 +61,7 @@ class Core:
 
     def apply(
         self, op: str, group: str, helds: Sequence[Held], dims: tuple[Dim, ...],
-        result: DType | None = None, hint: str = "", **attrs: object,
+        result: DType | None = None, hint: str = "", **attrs: Any,
     ) -> Held:  # fmt: skip
         """An elementwise operator on operands of one dtype, through their carrier."""
         dtype = helds[0].dtype
@@ -96,12 +97,14 @@ class Core:
     def scalar(self, number: int | float | bool, dtype: DType) -> ir.Value:
         return self.b.scalar(number, dtype)
 
-    def reshape(self, value: ir.Value, dtype: DType, dims: Sequence[Dim], hint: str = "") -> ir.Value:
+    def reshape(
+        self, value: ir.Value, dtype: DType, dims: Sequence[Dim], hint: str = ""
+    ) -> ir.Value:
         return self.b.node("Reshape", [value, self.sizes.target(dims)], dtype, hint, allowzero=1)
 
-    def transpose(self, value: ir.Value, dtype: DType, order: Sequence[int], hint: str = "") -> (
-        ir.Value
-    ):
+    def transpose(
+        self, value: ir.Value, dtype: DType, order: Sequence[int], hint: str = ""
+    ) -> ir.Value:
         if list(order) == list(range(len(order))):
             return value
         return self.b.once("Transpose", [value], dtype, perm=tuple(order)) if not hint else (

@@ -1,9 +1,9 @@
 """Linnet's dtypes in ONNX, and which of them the operators compute in.
 
-ONNX has every dtype as storage, but runtimes compute in few of them. `carrier` is the dtype that an
-operator's operands are converted to and its result from: f16 and bf16 go through f32 and are rounded
-once a result, which is what the language says; narrow integers go through i64 and wrap on the way
-back; u64 goes through i64 where its bits alone matter.
+ONNX has every dtype as storage, but runtimes compute in few of them. `carrier` is the dtype that
+an operator's operands are converted to and its result from: f16 and bf16 go through f32 and are
+rounded once a result, which is what the language says; narrow integers go through i64 and wrap on
+the way back; u64 goes through i64 where its bits alone matter.
 """
 
 from __future__ import annotations

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 import onnx_ir as ir
@@ -31,8 +30,7 @@ _FUNCTIONS = {"exp": "Exp", "log": "Log", "sqrt": "Sqrt", "sin": "Sin", "cos": "
 def size(c: Core, dim: Dim, dtype: DType) -> Held:
     """A compile-time integer as a scalar."""
     if dim.constant is not None:
-        known = folding.convert(dim.constant, dtype)
-        return Held.number(dim.constant if known is None else known, dtype)
+        return Held.number(folding.convert(dim.constant, dtype), dtype)
     with c.b.outermost():
         value = c.convert(c.sizes.scalar(dim), DType.I64, dtype)
     return Held.whole(value, dtype, ())
@@ -244,15 +242,11 @@ def cast(c: Core, a: Held, target: DType) -> Held:
     if source is target:
         return a
     if a.const is not None:
-        known = folding.convert(a.const, target)
-        if known is not None:
-            return Held.number(known, target, a.dims)
+        return Held.number(folding.convert(a.const, target), target, a.dims)
     value = c.value(a)
     if source.is_float and target.is_integer:
         made = _to_integer(c, a, target)
-    elif source in HALF and target in HALF:
-        made = c.convert(c.convert(value, source, DType.F32), DType.F32, target)
-    elif source in HALF and target is DType.BOOL:
+    elif (source in HALF and target in HALF) or (source in HALF and target is DType.BOOL):
         made = c.convert(c.convert(value, source, DType.F32), DType.F32, target)
     elif source.is_integer and target in HALF:
         made = c.convert(c.convert(value, source, DType.F64), DType.F64, target)
@@ -275,5 +269,3 @@ def _to_integer(c: Core, a: Held, target: DType) -> ir.Value:
     past = c.b.node("GreaterOrEqual", [x, c.scalar(float(high), DType.F64)], DType.BOOL)
     return c.where(past, c.scalar(high, target), made, target)
 
-
-Lowering = Callable[..., Held]

@@ -103,7 +103,7 @@ def write_entry(job: Job) -> Written:
         nodes=builder.scopes[0].nodes,
         initializers=_used(builder),
         name=f"{job.lowered.binding.block or job.lowered.binding.program.root}.{job.entry}",
-        opset_imports={"": job.opset, **{domain: 1 for domain in sorted(builder.domains)}},
+        opset_imports={"": job.opset, **dict.fromkeys(sorted(builder.domains), 1)},
     )
     version = _IR_VERSIONS.get(job.opset, 13)
     written.model = ir.Model(
@@ -123,7 +123,7 @@ def _evaluator(lowered: Lowered) -> Callable[[Function], Any]:
     return lambda function: evaluator.run(function.name, [])
 
 
-# --- inputs -----------------------------------------------------------------------------------------
+# --- inputs ---------------------------------------------------------------------------------------
 
 
 def _input(core: Core, name: str, type_: Type, inputs: list[ir.Value], job: Job) -> Any:
@@ -158,12 +158,10 @@ def _input(core: Core, name: str, type_: Type, inputs: list[ir.Value], job: Job)
 
 def _sizes(core: Core, function: Function, args: Sequence[Any], entry: str) -> None:
     """Reads the entry's sizes off its inputs' shapes."""
-    places = []
+    places: list[tuple[ir.Value, Sequence[Dim]]] = []
     for param, arg in zip(function.params, args, strict=True):
-        type_ = param.type
-        for held in _tensors(type_, arg):
-            if held.value is not None:
-                places.append((held.value, held.dims))
+        held = _tensors(param.type, arg)
+        places.extend((h.value, h.dims) for h in held if h.value is not None)
     wanted = [g.var for g in function.generics if isinstance(g.var, Symbol)]
     left = shown(places, wanted, core.sizes)
     if left:
@@ -186,7 +184,7 @@ def _tensors(type_: Type, value: Any) -> list[Held]:
             return []
 
 
-# --- outputs ----------------------------------------------------------------------------------------
+# --- outputs --------------------------------------------------------------------------------------
 
 
 def _output(
@@ -254,7 +252,7 @@ def _states(
     return pairs
 
 
-# --- metadata ---------------------------------------------------------------------------------------
+# --- metadata -------------------------------------------------------------------------------------
 
 
 def _metadata(job: Job, written: Written) -> dict[str, str]:

@@ -9,7 +9,7 @@ it. A value made once is found again (`memo`) in the scope that made it and in a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,8 +20,6 @@ import onnx_ir as ir
 from linnet.diagnostics import Span
 from linnet.onnx.emit.dtypes import NUMPY, ONNX
 from linnet.types import DType
-
-MICROSOFT = "com.microsoft"
 
 
 @dataclass(slots=True)
@@ -147,7 +145,9 @@ class GraphBuilder:
         (value,) = self.nodes(op, inputs, (dtype,), hint, domain, **attrs)
         return value
 
-    def once(self, op: str, inputs: Sequence[ir.Value | None], dtype: DType, **attrs: Any) -> ir.Value:
+    def once(
+        self, op: str, inputs: Sequence[ir.Value | None], dtype: DType, **attrs: Any
+    ) -> ir.Value:
         """A node found again when asked for again."""
         key = (op, tuple(id(v) for v in inputs), dtype, tuple(sorted(attrs.items())))
         found = self.recall(key)
@@ -206,9 +206,3 @@ def _told(array: np.ndarray[Any, Any], dtype: DType) -> str:
         return f"{dtype}_{'_'.join(str(x) for x in array.tolist())}"
     return f"{dtype}_{'x'.join(map(str, array.shape))}"
 
-
-def subgraph(
-    name: str, inputs: Sequence[ir.Value], outputs: Sequence[ir.Value], nodes: Sequence[ir.Node],
-    metadata: Mapping[str, str] | None = None,
-) -> ir.Graph:  # fmt: skip
-    return ir.Graph(inputs, outputs, nodes=nodes, name=name)

@@ -38,7 +38,8 @@ class Members:
     infos: dict[str, ParamInfo | StateInfo] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.infos = {i.path: i for i in (*self.binding.params, *self.binding.states)}
+        self.infos = {p.path: p for p in self.binding.params}
+        self.infos.update({s.path: s for s in self.binding.states})
 
     def info(self, path: str) -> ParamInfo | StateInfo:
         if path not in self.infos:

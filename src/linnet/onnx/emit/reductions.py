@@ -165,7 +165,7 @@ def _summed_alone(c: Core, side: _Side, other: _Side, output: Labels, hint: str)
 
 
 def _product(c: Core, x: _Side, y: _Side, output: Labels, kernel: DType, hint: str) -> ir.Value:
-    """`[batch, M, K] @ [batch, K, N]`, the labels of M, of K and of N flattened into one axis each."""
+    """`[batch, M, K] @ [batch, K, N]`, the labels of M, K and N flattened into one axis each."""
     left, right = x.labels, y.labels
     batch = tuple(k for k in output if k in left and k in right)
     inner = tuple(k for k in left if k in right and k not in output)

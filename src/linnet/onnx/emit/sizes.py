@@ -120,10 +120,10 @@ def shape_of(dims: Sequence[Dim]) -> ir.Shape:
     return ir.Shape([str(d) if d.constant is None else d.constant for d in dims])
 
 
-def shown(types: Sequence[tuple[ir.Value, Sequence[Dim]]], wanted: Sequence[Symbol], sizes: Sizes) -> (
-    list[Symbol]
-):
-    """Reads every symbol of `wanted` that an input's shape shows alone; gives those that none does."""
+def shown(
+    types: Sequence[tuple[ir.Value, Sequence[Dim]]], wanted: Sequence[Symbol], sizes: Sizes
+) -> list[Symbol]:
+    """Reads each symbol of `wanted` that an input's shape shows alone; gives those none does."""
     left = list(wanted)
     for symbol in wanted:
         place = _place(symbol, types)

@@ -11,17 +11,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from linnet.backends import folding
 from linnet.diagnostics import InternalError
 from linnet.dims import Dim
 from linnet.ir import Function, Op, Ref, Region, SubVar, Value
 from linnet.ir.renumber import substitute_attrs
 from linnet.onnx.emit import elementwise, layout, reductions
 from linnet.onnx.emit.core import Core
-from linnet.onnx.emit.dtypes import concrete, dtype_of, tensor
+from linnet.onnx.emit.dtypes import dtype_of, tensor
 from linnet.onnx.emit.errors import ExportError
-from linnet.onnx.emit.held import Case, Held, Maybe, Present
+from linnet.onnx.emit.held import Case, Held, Present
 from linnet.passes import Instance, Lowered
-from linnet.types import DType, EnumType, StructType, Subst, TensorType, Type
+from linnet.types import DType, EnumType, StructType, Subst, Type
 
 if TYPE_CHECKING:
     from linnet.onnx.emit.members import Members
@@ -186,10 +187,7 @@ class Tracer:
 
 
 def _const(value: Any, dtype: DType) -> Any:
-    from linnet.backends import folding
-
-    known = folding.convert(value, dtype)
-    return value if known is None else known
+    return folding.convert(value, dtype)
 
 
 def case_number(value: Any) -> Held:
@@ -209,5 +207,3 @@ def _place(function: Function, receiver: Path) -> str:
 
 _COMPARISONS = frozenset("eq ne lt le gt ge".split())
 _AGGREGATES = frozenset("tuple tuple_get struct struct_get some none enum".split())
-
-__all__ = ["Frame", "Kernel", "Maybe", "Path", "TensorType", "Tracer", "concrete"]

@@ -1,9 +1,9 @@
 """Attention over the keys that a mask can reach.
 
-`Attention` sees hidden scores as minus infinity and gives NaN to a query that sees nothing; the body
-gives it the plain mean. So masks are passed as numbers, 0 or -1e30, which the softmax treats as the
-body does. Where a mask is known to be a bound on the key's position, keys and values are cut there
-first: a step costs what its position asks for, not what the cache could hold.
+`Attention` sees hidden scores as minus infinity and gives NaN to a query that sees nothing; the
+body gives it the plain mean. So masks are passed as numbers, 0 or -1e30, which the softmax treats
+as the body does. Where a mask is known to be a bound on the key's position, keys and values are cut
+there first: a step costs what its position asks for, not what the cache could hold.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import Any
 
 import onnx_ir as ir
 
-from linnet.dims import Dim
 from linnet.ir import Op, Value
 from linnet.onnx.emit import elementwise
 from linnet.onnx.emit.held import Held
@@ -39,7 +38,7 @@ from linnet.types import DType
 HIDDEN = -1e30
 
 
-# --- what is known of the mask ----------------------------------------------------------------------
+# --- what is known of the mask --------------------------------------------------------------------
 
 
 def _bounded(case: Case) -> AtMost | None:
@@ -115,7 +114,7 @@ def _offset(case: Case) -> dict[str, Any]:
     return {"offset": 0 if atom is None else atom.offset.constant or 0}
 
 
-# --- kernels ----------------------------------------------------------------------------------------
+# --- kernels --------------------------------------------------------------------------------------
 
 
 def _attend(
@@ -148,7 +147,7 @@ def _dense(t: Tracer, frame: Frame, op: Op) -> Held:
 
 
 def _bias_of(t: Tracer, mask: Held) -> ir.Value:
-    """0 where the mask is true, -1e30 where it is not: `[Q, K]`, or `[B, 1, Q, K]` of `[B, Q, K]`."""
+    """0 where the mask is true, else -1e30: `[Q, K]`, or `[B, 1, Q, K]` of `[B, Q, K]`."""
     c = t.c
     value = c.whole(mask)
     key = ("bias", id(value))
@@ -315,5 +314,3 @@ NATIVES: tuple[Native[Kernel], ...] = (
     *_row_family("attention_rows"),
     *_row_family("grouped_attention_rows"),
 )
-
-__all__ = ["NATIVES", "Dim"]

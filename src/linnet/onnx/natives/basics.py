@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import onnx_ir as ir
 
 from linnet.dims import Dim
 from linnet.ir import Op
@@ -77,7 +80,7 @@ def _norm(
 ) -> Held:
     """In f32; in a narrower dtype the unit row is rounded before it is scaled, as in the body."""
     c, dtype = t.c, x.dtype
-    attrs = {"axis": -1, "epsilon": eps, "stash_type": 1}
+    attrs: dict[str, Any] = {"axis": -1, "epsilon": eps, "stash_type": 1}
     if dtype is DType.F32:
         inputs = [c.whole(x), c.whole(weight)] + ([c.whole(bias)] if bias is not None else [])
         made = c.b.node(operator, inputs, dtype, op.result.name, **attrs)
@@ -87,7 +90,7 @@ def _norm(
     return _scaled(t, rounded(t, unit, dtype, x.dims), weight, bias)
 
 
-def _ones(t: Tracer, weight: Held) -> object:
+def _ones(t: Tracer, weight: Held) -> ir.Value:
     extent = weight.dims[0].constant
     if extent is not None:
         return t.c.b.constant(np.ones(extent, np.float32), DType.F32)

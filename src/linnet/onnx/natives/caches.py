@@ -1,8 +1,8 @@
 """Cache writes that touch only the places they write.
 
-The runtime's operators refuse places outside the cache, where the body writes nothing, and some take
-a negative one for a place counted from the end. So every place is brought into range, and what lay
-outside writes what stands there already, or repeats a write that is inside.
+The runtime's operators refuse places outside the cache, where the body writes nothing, and some
+take a negative one for a place counted from the end. So every place is brought into range, and what
+lay outside writes what stands there already, or repeats a write that is inside.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _scatter(
     return Held.whole(made, cache.dtype, result_dims(frame, op))
 
 
-# --- one position -----------------------------------------------------------------------------------
+# --- one position ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def _write_rows(t: Tracer, frame: Frame, op: Op) -> Held:
     c, found = t.c, _in_range(t, at, cache)
     column = c.b.once("Unsqueeze", [found.place, c.b.integers(1)], DType.I64)
     # One position of every row: `GatherND` along the third axis, rows being a batch of it.
-    turned = c.b.node("Transpose", [c.whole(cache)], cache.dtype, "by_position", perm=(0, 2, 1, 3))
+    turned = c.transpose(c.whole(cache), cache.dtype, (0, 2, 1, 3), "by_position")
     old = c.b.node("GatherND", [turned, column], cache.dtype, "old", batch_dims=1)
     old = c.b.node("Unsqueeze", [old, c.b.integers(2)], cache.dtype, "old")
     inside = c.b.once("Reshape", [found.inside, c.b.integers(-1, 1, 1, 1)], DType.BOOL)
@@ -97,12 +97,12 @@ def _write_rows(t: Tracer, frame: Frame, op: Op) -> Held:
     return _scatter(t, frame, op, cache, new, found.place)
 
 
-# --- a span -----------------------------------------------------------------------------------------
+# --- a span ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """Where a span's window lies inside the cache, and what of the span each of its places takes."""
+    """Where a span's window lies in the cache, and what of the span each of its places takes."""
 
     start: ir.Value
     end: ir.Value
@@ -153,7 +153,7 @@ def _write_span(t: Tracer, frame: Frame, op: Op) -> Held:
     return _scatter(t, frame, op, cache, new, _starts(t, w.start, cache))
 
 
-# --- scattered tokens -------------------------------------------------------------------------------
+# --- scattered tokens -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +261,7 @@ def _write_slots(t: Tracer, frame: Frame, op: Op) -> Held:
     return _put(t, frame, op, cache, tokens, _tokens(t, cache, found[0], found[1]))
 
 
-# --- the table --------------------------------------------------------------------------------------
+# --- the table ------------------------------------------------------------------------------------
 
 
 def _fixed(case: Case) -> str | None:

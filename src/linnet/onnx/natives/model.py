@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import onnx_ir as ir
 
-from linnet.backends.natives import NUMERICS, Case, Native, Predicate
+from linnet.backends.natives import Case, Native, Predicate
 from linnet.dims import Dim
 from linnet.ir import Op
-from linnet.onnx.emit.dtypes import HALF
 from linnet.onnx.emit.held import Held
 from linnet.onnx.emit.trace import Frame, Kernel, Tracer
 from linnet.types import DType, OptionalType
@@ -69,7 +67,7 @@ def every(*predicates: Predicate) -> Predicate:
     return when
 
 
-# --- for kernels -----------------------------------------------------------------------------------
+# --- for kernels ----------------------------------------------------------------------------------
 
 
 def operands(t: Tracer, frame: Frame, op: Op) -> list[Held]:
@@ -104,7 +102,6 @@ def pointwise(operator: str, **attrs: Any) -> Kernel:
 
 
 __all__ = [
-    "HALF", "NUMERICS", "Callable", "Case", "Kernel", "Native", "Predicate", "every", "filled",
-    "in_f32", "narrow", "needs", "operands", "opset_of", "pointwise", "result_dims", "rounded",
-    "settled", "target",
+    "Case", "Kernel", "Native", "Predicate", "every", "filled", "in_f32", "narrow", "needs",
+    "operands", "opset_of", "pointwise", "result_dims", "rounded", "settled", "target",
 ]  # fmt: skip

@@ -21,7 +21,9 @@ KERNELS: Mapping[str, Kernel] = TABLE.kernels
 DEFAULT = target(24, False)
 
 
-def selector(numerics: str, device: str = DEFAULT, trainable: bool = False) -> NativeSelector | None:
+def selector(
+    numerics: str, device: str = DEFAULT, trainable: bool = False
+) -> NativeSelector | None:
     """What `lower` asks for each call of an op; `device` is a `target`."""
     return TABLE.selector(numerics, _target(device), trainable)
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import onnx_ir as ir
-import onnxruntime as ort
 
 from linnet.backends.checks import Bounds
 from linnet.backends.errors import InputError, StateError
@@ -20,9 +19,17 @@ from linnet.onnx.emit.dtypes import concrete
 from linnet.onnx.emit.members import shape_of
 from linnet.onnx.export import write
 from linnet.onnx.runtime.session import Buffer, EntrySession, Options
-from linnet.onnx.runtime.values import Array, Arrays, assembled, leaves, pattern, to_ort
+from linnet.onnx.runtime.values import (
+    Array,
+    Arrays,
+    assembled,
+    dtype_of,
+    leaves,
+    pattern,
+    to_ort,
+)
 from linnet.passes import Binding
-from linnet.types import DType, DTypeVar, GenericArg, PackVar, TensorType, Type
+from linnet.types import GenericArg, TensorType, Type
 
 
 class Model:
@@ -74,9 +81,9 @@ class Model:
     def run_entry(
         self, name: str, inputs: Any = (), generics: Mapping[str, Any] | None = None
     ) -> Any:
-        """Runs an entry on a list or a dict of inputs; results are NumPy arrays. Raises `InputError`
-        before anything runs where they do not fit; `generics` gives those of the entry that no
-        input's shape shows."""
+        """Runs an entry on a list or a dict of inputs; results are NumPy arrays. Raises
+        `InputError` before anything runs where they do not fit; `generics` gives those of the
+        entry that no input's shape shows."""
         signature = self._signature(name)
         with self._lock:
             checked = Reader(signature, Arrays()).read(inputs, generics)
@@ -91,11 +98,10 @@ class Model:
 
     def _run(self, name: str, session: EntrySession, signature: Signature, checked: Checked) -> Any:
         sizes = _sizes(signature, checked)
-        types = [_concrete(slot.bound, checked) for slot in signature.slots]
         arrays = [
-            (array, _dtype(array))
-            for type_, value in zip(types, checked.values, strict=True)
-            for array in leaves(type_, value)
+            (array, dtype_of(array))
+            for slot, value in zip(signature.slots, checked.values, strict=True)
+            for array in leaves(slot.bound, value)
         ]
         try:
             results = session.run(arrays, self._states, sizes)
@@ -191,16 +197,6 @@ def _shows(type_: Type, symbol: Symbol) -> bool:
     return any(isinstance(d, Dim) and not d.ops and symbol in d.symbols for d in type_.shape)
 
 
-def _concrete(type_: Type, checked: Checked) -> Type:
-    return type_
-
-
-def _dtype(array: Array) -> DType:
-    from linnet.onnx.emit.dtypes import NUMPY
-
-    return next(d for d, kind in NUMPY.items() if kind == array.dtype)
-
-
 def _sizes(signature: Signature, checked: Checked) -> dict[str, int]:
     sizes: dict[str, int] = {}
     for generic in signature.generics:
@@ -209,5 +205,3 @@ def _sizes(signature: Signature, checked: Checked) -> dict[str, int]:
             sizes[generic.name] = value.constant
     return sizes
 
-
-__all__ = ["DTypeVar", "Model", "PackVar", "ort"]

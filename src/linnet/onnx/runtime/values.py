@@ -26,7 +26,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class Arrays:
-    """How the shared reader makes this backend's inputs: NumPy arrays; an absent optional is None."""
+    """How the shared reader makes inputs: NumPy arrays; an absent optional is None."""
 
     def own(self, value: Any) -> bool:
         return isinstance(value, ort.OrtValue)
@@ -79,6 +79,13 @@ def pattern(type_: Type, value: Any) -> Any:
             return ()
 
 
+_DTYPES = {kind: dtype for dtype, kind in NUMPY.items()}
+
+
+def dtype_of(array: Array) -> DType:
+    return _DTYPES[array.dtype]
+
+
 def to_ort(array: Array, dtype: DType) -> ort.OrtValue:
     """The array's own memory as ONNX Runtime sees it."""
     array = np.ascontiguousarray(array).reshape(array.shape)
@@ -90,7 +97,7 @@ def to_ort(array: Array, dtype: DType) -> ort.OrtValue:
 
 @cache
 def _record(name: str, fields: tuple[str, ...]) -> Any:
-    return namedtuple(name, fields, rename=True)  # noqa: PYI024
+    return namedtuple(name, fields, rename=True)
 
 
 def assembled(how: Any, arrays: Sequence[Array]) -> Any:

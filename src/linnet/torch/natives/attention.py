@@ -72,14 +72,18 @@ def _family(op: str) -> tuple[Native, ...]:
     path = f"{_A}{op}"
     return (
         Native(path, "attention_causal", f"{_NOTE}, causal", _causal,
-               known.when_mask(known.is_causal, "the mask is not known to be causal"), known.without_mask),
+               known.when_mask(known.is_causal, "the mask is not known to be causal"),
+               known.without_mask),
         Native(path, "attention_from", f"{_NOTE} over the keys up to a prompt's own",
-               _upto("attend_from"), known.when_mask(known.starts, "no start of the prompt is known"),
+               _upto("attend_from"),
+               known.when_mask(known.starts, "no start of the prompt is known"),
                known.with_bound, known.offset),
         Native(path, "attention_upto", f"{_NOTE} over the keys up to a position",
-               _upto("attend_upto"), known.when_mask(known.ends, "no last key is known"), known.with_bound, known.offset),
+               _upto("attend_upto"), known.when_mask(known.ends, "no last key is known"),
+               known.with_bound, known.offset),
         Native(path, "attention_each_upto", f"{_NOTE} over the keys up to the last one seen",
-               _upto("attend_each_upto"), known.when_mask(known.each_ends, "no last key a query is known"),
+               _upto("attend_each_upto"),
+               known.when_mask(known.each_ends, "no last key a query is known"),
                known.with_bound, known.offset),
         Native(path, "attention", f"{_NOTE} under the mask as it is", _dense, known.dense),
     )  # fmt: skip
@@ -89,7 +93,8 @@ def _row_family(op: str) -> tuple[Native, ...]:
     path = f"{_A}{op}"
     return (
         Native(path, "attention_rows_upto", f"{_NOTE} over each row's real length",
-               _upto("attend_rows_upto"), known.when_mask(known.rows_end, "no row's length is known"),
+               _upto("attend_rows_upto"),
+               known.when_mask(known.rows_end, "no row's length is known"),
                known.with_bound, known.offset),
         Native(path, "attention_rows", f"{_NOTE} under the masks as they are", _rows,
                known.heads),

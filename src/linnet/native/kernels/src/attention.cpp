@@ -240,7 +240,11 @@ struct InF32 {
         t.gemm_f32(panels, step, np, x, xs, rows, k, y, ys, accumulate);
     }
     static int64_t inputs(int64_t n) { return n; }
-    static void weights(const Table&, const float*, int64_t, float*) {}
+    static void weights(const Table&, const float*, int64_t, int64_t, float*) {}
+    template <class T>
+    static void query(const Table& t, const T* x, int64_t r, int64_t n, int64_t width, float* q) {
+        widen_row(t, x, n, q + r * width);
+    }
     static constexpr bool kShared = true;  // p are the scores themselves
 };
 struct InBf16 {
@@ -255,13 +259,17 @@ struct InBf16 {
         t.gemm_bf16(panels, step, np, x, xs, rows, k, y, ys, accumulate);
     }
     static int64_t inputs(int64_t n) { return round_up(n, kBlock); }
-    static void weights(const Table& t, const float* s, int64_t n, bf16* p) { t.narrow(s, n, p); }
+    static void weights(const Table& t, const float* s, int64_t r, int64_t n, bf16* p) {
+        for (int64_t j = 0; j < n; j += kBlock) t.narrow(s + j, kBlock, p + tile_cell(t.tiles, r, j, kBlockKeys));
+    }
+    static void query(const Table& t, const bf16* x, int64_t r, int64_t n, int64_t width, bf16* q) {
+        for (int64_t d = 0; d < n; d += kBlock) {
+            const int64_t left = n - d < kBlock ? n - d : kBlock;
+            std::memcpy(q + tile_cell(t.tiles, r, d, width), x + d, static_cast<size_t>(left) * 2);
+        }
+    }
     static constexpr bool kShared = false;
 };
-
-void copy_q(const Table& t, const float* x, int64_t n, float* y) { widen_row(t, x, n, y); }
-void copy_q(const Table& t, const bf16* x, int64_t n, float* y) { t.widen(x, n, y); }
-void copy_q(const Table&, const bf16* x, int64_t n, bf16* y) { std::memcpy(y, x, static_cast<size_t>(n) * 2); }
 
 // Rows of one task: `count` queries from `first` of each query head of the group, head by head.
 template <class Mode, class T>
@@ -291,7 +299,7 @@ struct Block {
         if (!Mode::kShared) std::memset(static_cast<void*>(b.p), 0, static_cast<size_t>(held * kBlockKeys) * sizeof(C));
         std::memset(b.sums, 0, static_cast<size_t>(held * columns) * 4);
         for (int64_t r = 0; r < rows; ++r) {
-            copy_q(t, dense.q(task, row_of(r)), a.width, b.q + r * padded_width);
+            Mode::query(t, dense.q(task, row_of(r)), r, a.width, padded_width, b.q);
             b.partial[r] = {kNone, 0.0f};
         }
     }
@@ -328,7 +336,7 @@ struct Block {
             if (by != 1.0f) t.scale_row(b.sums + r * columns, columns, by);
         }
         for (int64_t j = seen; j < lines; ++j) s[j] = 0.0f;
-        Mode::weights(t, s, lines, b.p + r * kBlockKeys);
+        Mode::weights(t, s, r, lines, b.p);
     }
 
     void write() {

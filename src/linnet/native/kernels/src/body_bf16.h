@@ -82,5 +82,5 @@ static void gemm_bf16(const bf16* panels, int64_t panel_stride, int64_t np, cons
 static void fill_bf16(Table& t) {
     t.rounded[1] = thin<Bf16Dot>;
     t.gemm_bf16 = gemm_bf16;
-    t.whole_tiles = false;
+    t.tiles = false;
 }

@@ -320,10 +320,13 @@ LN_INLINE void each_input(const Panels& w, int64_t panel, To& to) {
     const uint8_t* lines = base + w.layout.data;
     F s = Kind == WeightKind::int8 ? load(reinterpret_cast<const float*>(base)) : zero();
     F o = zero();
-    for (int64_t k = 0; k < w.layout.inputs; k += kInputs) {
-        if (Kind != WeightKind::int8 && k % w.group == 0) {
-            s = scales_of(base, 0, k / w.group);
-            if (Kind == WeightKind::q4_1) o = scales_of(base, w.layout.offsets, k / w.group);
+    int64_t left = 0, group = 0;  // inputs of the group that are to come
+    for (int64_t k = 0; k < w.layout.inputs; k += kInputs, left -= kInputs) {
+        if (Kind != WeightKind::int8 && left == 0) {
+            s = scales_of(base, 0, group);
+            if (Kind == WeightKind::q4_1) o = scales_of(base, w.layout.offsets, group);
+            left = w.group;
+            ++group;
         }
         const I v = load_i(lines + k / kInputs * kLine);
         for (int j = 0; j < kInputs; ++j) to.put(k + j, fma(weight_of(Kind, v, j), s, o));
@@ -388,8 +391,20 @@ static void expand_bf16(const Panels& w, int64_t panel, bf16* y) {
     }
 }
 
+template <class T>
+static void copy_block(const float* y, int64_t y_stride, int64_t rows, int64_t count, T* out, int64_t stride) {
+    for (int64_t r = 0; r < rows; ++r) {
+        for (int64_t c = 0; c < count; c += kPanel) store(out + r * stride + c, load(y + r * y_stride + c));
+    }
+}
+
 static void finish(const float* y, int64_t y_stride, int64_t rows, int64_t column, int64_t count,
                    const Out& out, int64_t first_row) {
+    const int64_t at = first_row * out.stride + column;
+    if (out.bias == nullptr && column + count <= out.n) {
+        if (out.y_bf16) return copy_block(y, y_stride, rows, count, static_cast<bf16*>(out.y) + at, out.stride);
+        return copy_block(y, y_stride, rows, count, static_cast<float*>(out.y) + at, out.stride);
+    }
     for (int64_t r = 0; r < rows; ++r) {
         for (int64_t c = 0; c < count; c += kPanel) {
             put(load(y + r * y_stride + c), (column + c) / kPanel, first_row + r, out);
@@ -426,7 +441,7 @@ static void fill_linear(Table& t) {
     t.thin_rows = kThinRows;
     t.gemm_f32 = gemm_f32;
     t.gemm_bf16 = nullptr;
-    t.whole_tiles = false;
+    t.tiles = false;
     t.expand_f32 = expand_f32;
     t.expand_bf16 = expand_bf16;
     t.finish = finish;

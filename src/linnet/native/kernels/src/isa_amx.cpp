@@ -27,15 +27,11 @@ struct alignas(64) Config {
 // Inputs at a time, so that two panels of weights stay in the first cache (32 KiB) while all rows pass.
 constexpr int64_t kInputs = 512;
 
-LN_INLINE void prefetch_rows(const bf16* x, int64_t stride) {
-    for (int64_t r = 0; r < 16; ++r) _mm_prefetch(reinterpret_cast<const char*>(x + r * stride), _MM_HINT_T0);
-}
-
 // Tiles 0..3: sums of (row block, panel) (0,0) (0,1) (1,0) (1,1); 4, 5: x; 6, 7: weights.
 template <int R, int P>
 static void block(const bf16* panels, int64_t panel_stride, const bf16* x, int64_t x_stride,
-                  int64_t k, float* y, int64_t y_stride, bool accumulate, const bf16* next) {
-    const auto xs = static_cast<size_t>(x_stride) * 2, ys = static_cast<size_t>(y_stride) * 4;
+                  int64_t k, float* y, int64_t y_stride, bool accumulate) {
+    const auto ys = static_cast<size_t>(y_stride) * 4;
     float* y1 = y + 16 * y_stride;
     if (accumulate) {
         _tile_loadd(0, y, ys);
@@ -49,19 +45,15 @@ static void block(const bf16* panels, int64_t panel_stride, const bf16* x, int64
         _tile_zero(3);
     }
     for (int64_t i = 0; i < k; i += 32) {
-        if (next != nullptr) {
-            prefetch_rows(next + i, x_stride);
-            if (R > 1) prefetch_rows(next + 16 * x_stride + i, x_stride);
-        }
         _tile_loadd(6, panels + i * 16, 64);
-        _tile_loadd(4, x + i, xs);
+        _tile_loadd(4, x + i * 16, 64);
         _tile_dpbf16ps(0, 4, 6);
         if (P > 1) {
             _tile_loadd(7, panels + panel_stride + i * 16, 64);
             _tile_dpbf16ps(1, 4, 7);
         }
         if (R > 1) {
-            _tile_loadd(5, x + 16 * x_stride + i, xs);
+            _tile_loadd(5, x + 16 * x_stride + i * 16, 64);
             _tile_dpbf16ps(2, 5, 6);
             if (P > 1) _tile_dpbf16ps(3, 5, 7);
         }
@@ -77,12 +69,10 @@ static void all_rows(const bf16* panels, int64_t panel_stride, const bf16* x, in
                      int64_t rows, int64_t k, float* y, int64_t y_stride, bool accumulate) {
     int64_t r = 0;
     for (; r + 16 < rows; r += 32) {
-        const bf16* here = x + r * x_stride;
-        const bf16* next = r + 48 < rows ? here + 32 * x_stride : nullptr;
-        block<2, P>(panels, panel_stride, here, x_stride, k, y + r * y_stride, y_stride, accumulate, next);
+        block<2, P>(panels, panel_stride, x + r * x_stride, x_stride, k, y + r * y_stride, y_stride, accumulate);
     }
     if (r < rows) {
-        block<1, P>(panels, panel_stride, x + r * x_stride, x_stride, k, y + r * y_stride, y_stride, accumulate, nullptr);
+        block<1, P>(panels, panel_stride, x + r * x_stride, x_stride, k, y + r * y_stride, y_stride, accumulate);
     }
 }
 
@@ -95,7 +85,7 @@ static void all_inputs(const bf16* panels, int64_t panel_stride, const bf16* x, 
     const int64_t step = ((k / 32 + parts - 1) / parts) * 32;
     for (int64_t i = 0; i < k; i += step) {
         const int64_t n = k - i < step ? k - i : step;
-        all_rows<P>(panels + i * 16, panel_stride, x + i, x_stride, rows, n, y, y_stride, accumulate || i > 0);
+        all_rows<P>(panels + i * 16, panel_stride, x + i * 16, x_stride, rows, n, y, y_stride, accumulate || i > 0);
     }
 }
 
@@ -125,7 +115,7 @@ namespace linnet {
 
 void fill_amx(Table& t) {
     t.gemm_bf16 = amx::gemm_bf16;
-    t.whole_tiles = true;
+    t.tiles = true;
 }
 
 }  // namespace linnet

@@ -44,28 +44,35 @@ const float* as_f32(const Rows& x, int64_t width, int64_t* stride, Scratch& scra
     return y;
 }
 
-// x as bf16 likewise; rows up to a multiple of 16 where tiles want them.
-const bf16* as_bf16(const Rows& x, int64_t width, bool whole_tiles, int64_t* stride,
-                    Scratch& scratch) {
-    const int64_t rows = whole_tiles ? round_up(x.rows, 16) : x.rows;
-    if (x.is_bf16 && width == x.cols && rows == x.rows) {
+// One row into its cells, 32 columns at a time; zeros behind the inputs.
+void put_row(const Table& t, const Rows& x, int64_t row, int64_t width, bool tiles, bf16* y) {
+    for (int64_t c = 0; c < width; c += kBlock) {
+        bf16* cell = y + tile_cell(tiles, row, c, width);
+        const int64_t left = row < x.rows ? x.cols - c : 0;
+        const int64_t n = left < 0 ? 0 : left < kBlock ? left : kBlock;
+        if (n < kBlock) std::memset(static_cast<void*>(cell), 0, kBlock * sizeof(bf16));
+        if (n == 0) continue;
+        if (x.is_bf16) {
+            std::memcpy(cell, x.h(row) + c, static_cast<size_t>(n) * 2);
+        } else {
+            t.narrow(x.f(row) + c, n, cell);
+        }
+    }
+}
+
+// x as bf16 with rows of `width`, a multiple of 32; in tiles where asked, rows then up to a multiple
+// of 16.
+const bf16* as_bf16(const Rows& x, int64_t width, bool tiles, int64_t* stride, Scratch& scratch) {
+    if (!tiles && x.is_bf16 && width == x.cols) {
         *stride = x.stride;
         return x.h(0);
     }
+    const int64_t rows = tiles ? round_up(x.rows, 16) : x.rows;
     bf16* y = scratch.take<bf16>(rows * width);
     *stride = width;
     const Table& t = table();
     pool().ranges(rows, (1 << 15) / (width + 1) + 1, [&](int64_t begin, int64_t end) {
-        for (int64_t r = begin; r < end; ++r) {
-            bf16* row = y + r * width;
-            const int64_t cols = r < x.rows ? x.cols : 0;
-            if (x.is_bf16) {
-                if (cols > 0) std::memcpy(row, x.h(r), static_cast<size_t>(cols) * 2);
-            } else if (cols > 0) {
-                t.narrow(x.f(r), cols, row);
-            }
-            if (cols < width) std::memset(row + cols, 0, static_cast<size_t>(width - cols) * 2);
-        }
+        for (int64_t r = begin; r < end; ++r) put_row(t, x, r, width, tiles, y);
     });
     return y;
 }
@@ -99,33 +106,38 @@ void run_thin(Thin kernel, const Panels& w, const Input& x, const Out& out) {
     });
 }
 
-constexpr int64_t kRowBlock = 192;     // rows whose results a task holds before they are written
+constexpr int64_t kRowBlock = 192;      // rows whose results a task holds before they are written
 constexpr int64_t kTaskPanels = 2;
+constexpr int64_t kInputBytes = 1 << 20;  // of x a thread goes through again and again: in its cache
 
-// Panels in pairs; each, widened if need be, against all rows.
+// Panels in pairs; each, widened if need be, against as many rows as stay in a core's own cache.
 template <class T, class Gemm, class Expand>
 void run_blocks(Gemm gemm, Expand expand, bool direct, const Panels& w, const T* x,
                 int64_t x_stride, int64_t rows, const Out& out) {
     const Table& t = table();
     const int64_t panels = panel_count(w.rows);
-    const int64_t floats = round_up(w.layout.inputs, 2) * kPanel;  // cells of a panel
     const int64_t k = sizeof(T) == 2 ? round_up(w.layout.inputs, kBlock) : w.layout.inputs;
-    pool().run((panels + kTaskPanels - 1) / kTaskPanels, [&](int64_t task) {
+    const int64_t cells = round_up(w.layout.inputs, kBlock) * kPanel;  // of a widened panel
+    const int64_t fit = kInputBytes / (k * static_cast<int64_t>(sizeof(T)) + 1) / kRowBlock * kRowBlock;
+    const int64_t rows_a_task = fit > kRowBlock ? fit : kRowBlock;
+    const int64_t pairs = (panels + kTaskPanels - 1) / kTaskPanels;
+    pool().run((rows + rows_a_task - 1) / rows_a_task * pairs, [&](int64_t task) {
         Scratch scratch;
-        const int64_t first = task * kTaskPanels;
+        const int64_t first = task % pairs * kTaskPanels, from = task / pairs * rows_a_task;
+        const int64_t to = rows - from < rows_a_task ? rows : from + rows_a_task;
         const int64_t np = panels - first < kTaskPanels ? panels - first : kTaskPanels;
         const T* source = reinterpret_cast<const T*>(w.panel(first));
         int64_t step = w.layout.bytes / static_cast<int64_t>(sizeof(T));
         if (!direct) {
-            T* wide = scratch.take<T>(np * floats);
-            step = floats;
-            for (int64_t p = 0; p < np; ++p) expand(w, first + p, wide + p * floats);
+            T* wide = scratch.take<T>(np * cells);
+            step = cells;
+            for (int64_t p = 0; p < np; ++p) expand(w, first + p, wide + p * cells);
             source = wide;
         }
         const int64_t width = np * kPanel;
         float* y = scratch.take<float>(kRowBlock * width);
-        for (int64_t r = 0; r < rows; r += kRowBlock) {
-            const int64_t n = rows - r < kRowBlock ? rows - r : kRowBlock;
+        for (int64_t r = from; r < to; r += kRowBlock) {
+            const int64_t n = to - r < kRowBlock ? to - r : kRowBlock;
             gemm(source, step, np, x + r * x_stride, x_stride, n, k, y, width, false);
             t.finish(y, width, n, first * kPanel, width, out, r);
         }
@@ -151,7 +163,7 @@ void product(const PackedMatrix& w, const Rows& x, const Out& out) {
         run_thin(t.rounded[kind], v, in, out);
     } else if (dots || (rounded && x.rows > kWidenRounded && t.gemm_bf16 != nullptr)) {
         int64_t stride;
-        const bf16* h = as_bf16(x, inputs, t.whole_tiles, &stride, scratch);
+        const bf16* h = as_bf16(x, round_up(inputs, kBlock), t.tiles, &stride, scratch);
         run_blocks<bf16>(t.gemm_bf16, t.expand_bf16, dots, v, h, stride, x.rows, out);
     } else if (rounded && x.rows <= kWidenRounded) {
         run_thin(t.rounded[kind], v, as_int8(x, inputs, scratch), out);

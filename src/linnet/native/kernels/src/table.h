@@ -41,11 +41,19 @@ using Thin = void (*)(const Panels& w, const Input& x, int64_t begin, int64_t en
 using GemmF32 = void (*)(const float* panels, int64_t panel_stride, int64_t np, const float* x,
                          int64_t x_stride, int64_t rows, int64_t k, float* y, int64_t y_stride,
                          bool accumulate);
-// The same with bf16 panels (k a multiple of 32, in lines of pairs). Where `whole_tiles`, x and y
-// have rows up to the next multiple of 16 (of which the last may be anything).
+// The same with bf16 panels (k a multiple of 32, in lines of pairs). Where `tiles`, x is laid out as
+// `tile_cell` says and begins a block of 16 rows, x_stride is a multiple of 32, and x and y have rows
+// up to the next multiple of 16 (of which the last may be anything).
 using GemmBf16 = void (*)(const bf16* panels, int64_t panel_stride, int64_t np, const bf16* x,
                           int64_t x_stride, int64_t rows, int64_t k, float* y, int64_t y_stride,
                           bool accumulate);
+
+// Where columns [column, column + 32) of a row lie in bf16 rows of `stride`: one row after another, or
+// in tiles of 16 rows by 32 columns that lie one after the other, as AMX loads them best.
+inline int64_t tile_cell(bool tiles, int64_t row, int64_t column, int64_t stride) {
+    if (!tiles) return row * stride + column;
+    return (row - row % 16) * stride + column * 16 + row % 16 * 32;
+}
 
 constexpr int kKinds = 6;
 
@@ -55,7 +63,7 @@ struct Table {
     int64_t thin_rows;     // rows one pass over a panel serves
     GemmF32 gemm_f32;
     GemmBf16 gemm_bf16;  // null: none
-    bool whole_tiles;
+    bool tiles;
     // One panel as an f32 panel (layout.inputs lines) or a bf16 panel (layout.inputs / 2 lines).
     void (*expand_f32)(const Panels& w, int64_t panel, float* y);
     void (*expand_bf16)(const Panels& w, int64_t panel, bf16* y);
