@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 import linnet.torch
-import torch
 from linnet.torch import Model
 
 

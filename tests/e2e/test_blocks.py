@@ -6,7 +6,6 @@ import copy
 
 import numpy as np
 import pytest
-
 import torch
 
 from .programs import Runner, floats, same, values

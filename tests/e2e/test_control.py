@@ -129,7 +129,7 @@ def test_static_for_over_entry_generics(run: Runner) -> None:
         y = x
         for i in range(1, steps + 1):
             y = y * np.float32(i) + 1
-        same(run(text, [x], sizes={"Steps": steps}), (y, steps if steps else -1), 1e-5)
+        same(run(text, [x], sizes={"Steps": steps}), (y, steps or -1), 1e-5)
 
 
 def test_fibonacci_with_swapped_vars(run: Runner) -> None:

@@ -15,7 +15,9 @@ import linnet.torch
 from .programs import Runner, floats, same, values
 
 PYTHON = "lambda class def del from import is nonlocal pass raise try with yield_ global assert and or not".split()
-OURS = "torch F math PREPARED self_ len range int float print exec eval __import__ NamedTuple".split()
+OURS = (
+    "torch F math PREPARED self_ len range int float print exec eval __import__ NamedTuple".split()
+)
 
 
 @pytest.mark.parametrize("name", PYTHON + OURS + ["forward", "__class__", "__", "None_", "_linnet"])
@@ -83,12 +85,30 @@ def test_items_named_like_what_generated_code_uses(run: Runner) -> None:
     assert model.training is True  # PyTorch's own attribute is not the parameter
 
 
-BREAKS = ['"""', "'''", "\\", "#", "\\\n", "\r", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029", "{x!r}", "%s", "\0"]
+BREAKS = [
+    '"""',
+    "'''",
+    "\\",
+    "#",
+    "\\\n",
+    "\r",
+    "\x0b",
+    "\x0c",
+    "\x1c",
+    "\x85",
+    "\u2028",
+    "\u2029",
+    "{x!r}",
+    "%s",
+    "\0",
+]
 
 
 @pytest.mark.parametrize("text", BREAKS)
 def test_comments_do_not_break_out(run: Runner, text: str) -> None:
-    escape = f"{text}\n    raise SystemExit('escaped') {text} import os; os._exit(7)".replace("\n", " ")
+    escape = f"{text}\n    raise SystemExit('escaped') {text} import os; os._exit(7)".replace(
+        "\n", " "
+    )
     source = f"""
     /// {escape}
     /** {escape} */
@@ -116,7 +136,9 @@ def test_file_names_do_not_break_out(tmp_path: Path) -> None:
     folder = tmp_path / "a\nraise SystemExit('escaped')\n'''\"\"\" \u2028 b"
     folder.mkdir()
     path = folder / "x.linnet"
-    path.write_text("module x\npub entry main(x: Tensor[2; f32]) -> Tensor[2; f32] { return x + 1 }\n")
+    path.write_text(
+        "module x\npub entry main(x: Tensor[2; f32]) -> Tensor[2; f32] { return x + 1 }\n"
+    )
     model = linnet.torch.load(path)
     same(values(model.run_entry("main", [floats(2)])), floats(2) + 1)
     made = subprocess.run(
@@ -128,7 +150,9 @@ def test_file_names_do_not_break_out(tmp_path: Path) -> None:
 
 def test_quotes_of_every_kind_in_the_command_line(tmp_path: Path) -> None:
     path = tmp_path / "x.linnet"
-    docs = "".join(f"/// {text!r} {text}\n" for text in BREAKS if not text.isspace() and text != "\0")
+    docs = "".join(
+        f"/// {text!r} {text}\n" for text in BREAKS if not text.isspace() and text != "\0"
+    )
     path.write_text(
         f"module x\n{docs}pub entry lambda(torch: Tensor[2; f32]) -> Tensor[2; f32] {{ return torch }}\n",
         encoding="utf-8",

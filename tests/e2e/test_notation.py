@@ -154,7 +154,11 @@ def test_attention_written_out(run: Runner) -> None:
     s = np.where(mask, q @ k.swapaxes(2, 3) / 2, -1e30)
     e = np.exp(s - s.max(-1, keepdims=True))
     o = (e / e.sum(-1, keepdims=True)) @ v
-    same(run(text, [q, k, v, mask]), o.transpose(0, 2, 1, 3).reshape(2, 3, 8).astype(np.float32), 1e-5)
+    same(
+        run(text, [q, k, v, mask]),
+        o.transpose(0, 2, 1, 3).reshape(2, 3, 8).astype(np.float32),
+        1e-5,
+    )
 
 
 def test_a_convolution_by_positions(run: Runner) -> None:
@@ -186,7 +190,7 @@ def test_a_gather_out_of_range_never_reads_outside(run: Runner, bad: int) -> Non
     table = floats(6)
     try:
         got = run(text, [table, np.array([0, bad], np.int32)])
-    except Exception as error:  # noqa: BLE001
+    except Exception as error:
         assert "6" in str(error) or "range" in str(error) or "bounds" in str(error)
     else:
         assert got[1] in table

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 import torch
+
 from linnet.torch import InputError, Model, StateError
 
 from .programs import Runner, floats

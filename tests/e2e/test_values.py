@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
 import torch
 
 from .programs import Runner, floats, same
@@ -110,7 +109,9 @@ def test_shapes(run: Runner) -> None:
     }
     """
     x = floats(3, 4)
-    wide = np.concatenate([x, np.full((1, 4), 0.5, np.float32), np.arange(4, dtype=np.float32)[None]])
+    wide = np.concatenate(
+        [x, np.full((1, 4), 0.5, np.float32), np.arange(4, dtype=np.float32)[None]]
+    )
     same(run(text, [x]), wide.reshape(5, 2, 2).transpose(0, 2, 1))
     same(run(text, [floats(0, 4)]), wide[3:].reshape(2, 2, 2).transpose(0, 2, 1))
 

@@ -285,7 +285,7 @@ def generation(subject: Subject) -> float:
     return worst
 
 
-def training_line(lengths: Sequence[int]) -> tuple[Line, list[Ids], Any, Any]:
+def training_line(lengths: Sequence[int]) -> tuple[Line, list[list[int]], Any, Any]:
     """Prompts packed with padding between and after, next tokens as targets, and weights."""
     prompts = [toy.prompt(n, n) for n in lengths]
     line, targets, weights = Line(), [], []

@@ -9,11 +9,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
+from linnet.weights import Manifest, read_bindings
+
 from . import scenarios as sc
+from . import toy
 from .scenarios import Subject
 
 OWN = Path(__file__).parent.parent.parent / "models" / "qwen3.6-35b-a3b"
@@ -103,9 +107,9 @@ def padded_by(model: object, ids: list[int], padding: list[int]) -> torch.Tensor
 def test_padding_is_not_read(dtype: str) -> None:
     """Two paddings of one length give the same logits and states to the last bit, exactly."""
     model = Subject(OWN, "exact", dtype=dtype).load(batch=2, max_seq=16, Groups=1)
-    ids = sc.toy.prompt(5, 1)
+    ids = toy.prompt(5, 1)
     found = []
-    for padding in ([0] * 4, sc.toy.prompt(4, 9)):
+    for padding in ([0] * 4, toy.prompt(4, 9)):
         model.reset_state()
         logits = padded_by(model, ids, padding)
         step = model.run_entry("decode_rows", [sc.ints([[0], [3]]), sc.ints([15, 5])])[1]
@@ -123,7 +127,7 @@ def test_padding_is_not_read(dtype: str) -> None:
 def test_padding_hardly_matters(numerics: str) -> None:
     subject = Subject(OWN, numerics)
     model = subject.load(batch=2, max_seq=32)
-    ids = sc.toy.prompt(7, 1)
+    ids = toy.prompt(7, 1)
     for count in (0, 1, 17):
         assert subject.gap(padded_by(model, ids, [0] * count), ids) <= 2e-4
         step = model.run_entry("decode_rows", [sc.ints([[0], [3]]), sc.ints([31, 7])])[1]
@@ -137,7 +141,7 @@ def gradients(numerics: str, lengths: tuple[int, ...], tied: bool = False) -> fl
     model = subject.load(trainable=True)
     line, prompts, targets, weights = sc.training_line(lengths)
     model.run_entry("loss_packed", [*line.training(), targets, weights]).backward()
-    reference = sc.toy.reference(tied)
+    reference = toy.reference(tied)
     reference.zero_grad()
     start = 0
     for ids in prompts:
@@ -150,8 +154,6 @@ def gradients(numerics: str, lengths: tuple[int, ...], tied: bool = False) -> fl
         name.replace("model.", "model.language_model.", 1): p.grad
         for name, p in reference.named_parameters()
     }
-    from linnet.weights import read_bindings
-
     worst, seen = 0.0, 0
     manifest = model_manifest(model)
     bound, _ = read_bindings(OWN / "bindings.json").expand(manifest)
@@ -166,10 +168,10 @@ def gradients(numerics: str, lengths: tuple[int, ...], tied: bool = False) -> fl
     return worst
 
 
-def model_manifest(model: object) -> object:
+def model_manifest(model: Any) -> Manifest:
     from linnet.weights import manifest_of
 
-    return manifest_of(model.binding)  # type: ignore[attr-defined]
+    return manifest_of(model.binding)
 
 
 @pytest.mark.slow

@@ -45,8 +45,9 @@ def test_the_chunked_rule_beats_stepping_tenfold() -> None:
     def stepped() -> torch.Tensor:
         memory, outputs = start, []
         for s in range(512):
-            given = (x[:, s] for x in (q, k, v, decay, beta))
-            made = recurrent.delta_step(*given, memory, 0.1)
+            made = recurrent.delta_step(
+                q[:, s], k[:, s], v[:, s], decay[:, s], beta[:, s], memory, 0.1
+            )
             outputs.append(made[:, :1])
             memory = made[:, 1:].transpose(1, 2)
         return torch.cat((*outputs, memory.transpose(1, 2)), 1)

@@ -7,6 +7,7 @@ run stays within 1e-4 of a float64 one: otherwise the choice of an expert is a c
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -70,7 +71,8 @@ def reference(tied: bool = False, seed: int = SEED) -> Any:
     torch.manual_seed(seed)
     config._experts_implementation = "eager"
     config._attn_implementation = "eager"
-    model = Qwen3_5MoeForCausalLM(config).eval().float()
+    model: Any = Qwen3_5MoeForCausalLM(config)
+    model = model.eval().float()
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -94,16 +96,14 @@ def scaled(name: str, drawn: torch.Tensor, tied: bool) -> torch.Tensor:
         return drawn * 0.2
     if name.endswith("mlp.gate.weight"):
         return drawn * 0.6
-    share = (
-        0.5 * stream if name.endswith(("o_proj.weight", "out_proj.weight", "down_proj")) else 1.0
-    )
-    return drawn * share * drawn.shape[-1] ** -0.5
+    out = name.endswith(("o_proj.weight", "out_proj.weight", "down_proj"))
+    return drawn * (0.5 * stream if out else 1.0) / math.sqrt(drawn.shape[-1])
 
 
 def checkpoint(tied: bool = False, seed: int = SEED) -> dict[str, torch.Tensor]:
     """The weights as the published checkpoint names them."""
     named = reference(tied, seed).state_dict()
-    renamed = {
+    renamed: dict[str, torch.Tensor] = {
         name.replace("model.", "model.language_model.", 1): value for name, value in named.items()
     }
     if tied:

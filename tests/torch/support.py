@@ -8,10 +8,10 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+import torch
 
 import linnet
 import linnet.torch
-import torch
 from linnet.ir import Function, Program
 from linnet.ir.evaluate import Evaluator
 

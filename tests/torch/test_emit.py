@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 
 import pytest
+import torch
 
 import linnet.torch
-import torch
 from linnet.backends import names
 
 from .support import checked

@@ -8,9 +8,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+import torch
 
 import linnet.torch
-import torch
 from linnet.torch import InputError, Model
 
 from .support import checked

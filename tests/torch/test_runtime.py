@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import linnet.torch
-import torch
 from linnet.torch import InputError, Model, StateError
 
 from .support import checked

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.passes.test_state import BLOCKS, random_program, run, same
 
 import linnet.torch
 from linnet.backends.expr import Expr
@@ -16,7 +17,6 @@ from linnet.ir.evaluate import Evaluator
 from linnet.torch.emit.writer import Writer
 from linnet.torch.natives.model import made, operands_of
 from linnet.torch.natives.table import KERNELS
-from tests.passes.test_state import BLOCKS, random_program, run, same
 
 from .support import to_numpy
 
@@ -65,9 +65,9 @@ def check(seed: int) -> str:
 
 @pytest.mark.parametrize("block", range(2))
 def test_in_place_runs_equal_the_oracle(block: int) -> None:
-    texts = [check(seed) for seed in range(block * 15, block * 15 + 15)]
-    assert sum(".clone()" in text for text in texts) > 5
-    assert sum(".copy_(" in text for text in texts) > 5
+    texts = [check(seed) for seed in range(block * 10, block * 10 + 10)]
+    assert sum(".clone()" in text for text in texts) > 3
+    assert sum(".copy_(" in text for text in texts) > 3
 
 
 @pytest.mark.slow

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 import linnet.torch
-import torch
 from linnet.torch import Model
 
 from .support import checked

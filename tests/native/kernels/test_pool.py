@@ -34,10 +34,11 @@ def test_every_task_runs_once(loaded: Any, threads: int) -> None:
 
 
 def test_callers_at_once(loaded: Any) -> None:
-    callers = [
-        threading.Thread(target=lambda: [count(loaded.lib, 50) for _ in range(50)])
-        for _ in range(3)
-    ]
+    def call() -> None:
+        for _ in range(50):
+            count(loaded.lib, 50)
+
+    callers = [threading.Thread(target=call) for _ in range(3)]
     for c in callers:
         c.start()
     for c in callers:

@@ -69,6 +69,26 @@ void keep_above(Ranked& r, double weight) {
     }
 }
 
+// All, or the `top_k` largest, with their logits as weights.
+std::vector<Candidate> candidates(const float* logits, int64_t n, int32_t top_k) {
+    const auto wanted = static_cast<size_t>(top_k > 0 && top_k < n ? top_k : n);
+    std::vector<Candidate> heap;
+    heap.reserve(wanted);
+    for (int64_t i = 0; i < n; ++i) {
+        const Candidate c{static_cast<double>(logits[i]), static_cast<int32_t>(i)};
+        if (heap.size() < wanted) {
+            heap.push_back(c);
+            if (heap.size() == wanted && top_k > 0) std::make_heap(heap.begin(), heap.end(), before);
+        } else if (c.weight > heap.front().weight) {
+            // The front is the least of those kept; an equal one that comes later is not better.
+            std::pop_heap(heap.begin(), heap.end(), before);
+            heap.back() = c;
+            std::push_heap(heap.begin(), heap.end(), before);
+        }
+    }
+    return heap;
+}
+
 }  // namespace
 
 int32_t sample(const float* logits, int64_t n, float temperature, int32_t top_k, float top_p,
@@ -77,13 +97,9 @@ int32_t sample(const float* logits, int64_t n, float temperature, int32_t top_k,
     const double peak = logits[greedy];
     // Nothing to draw from: no temperature, NaN, or infinite logits.
     if (!(temperature > 0.0f) || !std::isfinite(peak)) return greedy;
-    std::vector<Candidate> all(static_cast<size_t>(n));
-    for (int64_t i = 0; i < n; ++i) {
-        const double w = std::exp((static_cast<double>(logits[i]) - peak) / static_cast<double>(temperature));
-        all[static_cast<size_t>(i)] = {w, static_cast<int32_t>(i)};
-    }
+    std::vector<Candidate> all = candidates(logits, n, top_k);
+    for (Candidate& c : all) c.weight = std::exp((c.weight - peak) / static_cast<double>(temperature));
     Ranked ranked(std::move(all));
-    if (top_k > 0) ranked.keep(static_cast<size_t>(top_k));
     if (top_p < 1.0f) keep_share(ranked, static_cast<double>(top_p));
     if (min_p > 0.0f) keep_above(ranked, static_cast<double>(min_p) * ranked.at(0).weight);
     double left = uniform * ranked.total();
