@@ -134,7 +134,8 @@ pub block Main<D: Dim = 2, Size: Dim = 3> {
         flags = !=0(flags)
         return (old, middle)
     }
-    pub entry before_and_after(x: Tensor[D; f32], at: i32) -> (Tensor[D; f32], Tensor[D; f32], Tensor[D; f32]) {
+    pub entry before_and_after(x: Tensor[D; f32], at: i32)
+        -> (Tensor[D; f32], Tensor[D; f32], Tensor[D; f32]) {
         let known = ring.rows[0, 0, 0]
         let asked = ring.rows[0, 0, at]
         let _ = ring.push(x)

@@ -73,7 +73,8 @@ def test_while_on_tensors(run: Runner) -> None:
 
 def test_for_with_yield_stacks(run: Runner) -> None:
     text = """
-    pub entry main<N: Dim, D: Dim>(x: Tensor[N, D; f32], decay: f32) -> (Tensor[N, D; f32], Tensor[D; f32], Tensor[N; i64]) {
+    pub entry main<N: Dim, D: Dim>(x: Tensor[N, D; f32], decay: f32)
+        -> (Tensor[N, D; f32], Tensor[D; f32], Tensor[N; i64]) {
         var held = fill<f32>([D], 0.0)
         let all_held = for n in 0..N {
             held = held * decay + x[n, :]
@@ -154,7 +155,8 @@ def test_optionals_and_match(run: Runner) -> None:
     fn or_zero<N: Dim>(x: Tensor[N; f32]?) -> Tensor[N; f32] {
         return match x { some(v) => v, none => fill<f32>([N], 0.0) }
     }
-    pub entry main<N: Dim>(x: Tensor[N; f32], y: Tensor[N; f32]? = none, k: i32? = none) -> (Tensor[N; f32], i32) {
+    pub entry main<N: Dim>(x: Tensor[N; f32], y: Tensor[N; f32]? = none, k: i32? = none)
+        -> (Tensor[N; f32], i32) {
         let extra = if (match k { some(v) => v, none => 0 }) > 3 { some(x) } else { y }
         return (x + or_zero(y) + or_zero(extra), match k { some(v) => v + 1, none => -1 })
     }
@@ -195,7 +197,8 @@ def test_structs_and_tuples_in_and_out(run: Runner) -> None:
     fn centred<M: Dim, N: Dim>(x: Tensor[M, N; f32], s: Stats<N>) -> Tensor[M, N; f32] {
         return x - s.mean
     }
-    pub entry main<M: Dim, N: Dim>(x: Tensor[M, N; f32], pair: Two<N>) -> (Stats<N>, (Tensor[M, N; f32], Tensor[N; f32])?) {
+    pub entry main<M: Dim, N: Dim>(x: Tensor[M, N; f32], pair: Two<N>)
+        -> (Stats<N>, (Tensor[M, N; f32], Tensor[N; f32])?) {
         let total[n] = sum[m] x[m, n]
         let (a, b) = pair
         let s = Stats(mean = total / cast<f32>(M), spread = (a - b, 0.5))
@@ -226,7 +229,8 @@ def test_struct_fields_of_a_result_have_names(run: Runner) -> None:
 def test_tuples_and_structs_carried_by_loops(run: Runner) -> None:
     text = """
     struct Pair<N: Dim> { a: Tensor[N; f32], n: i32 }
-    pub entry main<N: Dim>(x: Tensor[N; f32]) -> (Tensor[N; f32], i32, Tensor[3, N; f32], Tensor[3; i32]) {
+    pub entry main<N: Dim>(x: Tensor[N; f32])
+        -> (Tensor[N; f32], i32, Tensor[3, N; f32], Tensor[3; i32]) {
         var p = Pair(a = x, n = 0)
         var t = (x, x * 2)
         let (rows, counts) = for k in 0..3 {

@@ -14,7 +14,9 @@ import linnet.torch
 
 from .programs import Runner, floats, same, values
 
-PYTHON = "lambda class def del from import is nonlocal pass raise try with yield_ global assert and or not".split()
+PYTHON = (
+    "lambda class def del from import is nonlocal pass raise try with yield_ global assert and or"
+).split()
 OURS = (
     "torch F math PREPARED self_ len range int float print exec eval __import__ NamedTuple".split()
 )
@@ -65,7 +67,8 @@ def test_items_named_like_what_generated_code_uses(run: Runner) -> None:
     fn len<N: Dim>(x: Tensor[N; f32]) -> Tensor[N; f32] { return x + 1 }
     fn range<N: Dim>(x: Tensor[N; f32]) -> Tensor[N; f32] { return len(x) * 2 }
     fn torch<N: Dim>(x: Tensor[N; f32]) -> Tensor[N; f32] { return range(x) - 1 }
-    fn lambda<N: Dim>(math: Tensor[N; f32], math_: f32) -> Tensor[N; f32] { return torch(math) * math_ }
+    fn lambda<N: Dim>(math: Tensor[N; f32], math_: f32)
+        -> Tensor[N; f32] { return torch(math) * math_ }
     pub block forward<N: Dim> {
         param training: Tensor[N; f32]
         param weight: Tensor[N; f32]
@@ -154,7 +157,8 @@ def test_quotes_of_every_kind_in_the_command_line(tmp_path: Path) -> None:
         f"/// {text!r} {text}\n" for text in BREAKS if not text.isspace() and text != "\0"
     )
     path.write_text(
-        f"module x\n{docs}pub entry lambda(torch: Tensor[2; f32]) -> Tensor[2; f32] {{ return torch }}\n",
+        f"module x\n{docs}pub entry lambda(torch: Tensor[2; f32]) -> Tensor[2; f32] "
+        "{ return torch }\n",
         encoding="utf-8",
     )
     made = subprocess.run(

@@ -10,7 +10,9 @@ from .programs import Runner, floats, same
 
 def test_products_traces_and_diagonals(run: Runner) -> None:
     text = """
-    pub entry main<M: Dim, K: Dim, N: Dim>(a: Tensor[M, K; f32], b: Tensor[K, N; f32], c: Tensor[N, N; f32])
+    pub entry main<M: Dim, K: Dim, N: Dim>(
+        a: Tensor[M, K; f32], b: Tensor[K, N; f32], c: Tensor[N, N; f32]
+    )
         -> (Tensor[M, N; f32], f32, Tensor[N; f32], Tensor[N, M; f32])
     {
         let p[m, n] = sum[k] a[m, k] * b[k, n]
@@ -46,7 +48,8 @@ def test_reductions(run: Runner) -> None:
 
 def test_empty_sums(run: Runner) -> None:
     text = """
-    pub entry main<M: Dim, N: Dim>(x: Tensor[M, N; f32]) -> (Tensor[M; f32], Tensor[M; f32], Tensor[M; bool], Tensor[M; bool]) {
+    pub entry main<M: Dim, N: Dim>(x: Tensor[M, N; f32])
+        -> (Tensor[M; f32], Tensor[M; f32], Tensor[M; bool], Tensor[M; bool]) {
         let s[m] = sum[n] x[m, n]
         let p[m] = prod[n] x[m, n]
         let e[m] = any[n] x[m, n] > 0.0
@@ -73,7 +76,9 @@ def test_accumulating_in_another_dtype(run: Runner) -> None:
 
 def test_gathers(run: Runner) -> None:
     text = """
-    pub entry main<P: Dim, D: Dim, N: Dim, M: Dim>(table: Tensor[P, D; f32], ids: Tensor[N, M; i32], at: i32)
+    pub entry main<P: Dim, D: Dim, N: Dim, M: Dim>(
+        table: Tensor[P, D; f32], ids: Tensor[N, M; i32], at: i32
+    )
         -> (Tensor[N, M, D; f32], Tensor[N; f32], Tensor[D; f32])
     where D > 1 {
         let rows[n, m, d] = table[ids[n, m], d]
@@ -103,7 +108,8 @@ def test_positions_and_masks(run: Runner) -> None:
 
 def test_packs_of_axes(run: Runner) -> None:
     text = """
-    pub entry main<*S: Shape, I: Dim, O: Dim>(x: Tensor[*S, I; f32], w: Tensor[O, I; f32]) -> (Tensor[*S, O; f32], Tensor[*S; f32]) {
+    pub entry main<*S: Shape, I: Dim, O: Dim>(x: Tensor[*S, I; f32], w: Tensor[O, I; f32])
+        -> (Tensor[*S, O; f32], Tensor[*S; f32]) {
         let y[*s, o] = sum[i] x[*s, i] * w[o, i]
         let n[*s] = sum[i] x[*s, i] * x[*s, i]
         return (y, n)
@@ -136,7 +142,8 @@ def test_nested_reductions_and_shadowed_names(run: Runner) -> None:
 def test_attention_written_out(run: Runner) -> None:
     text = """
     pub entry main<B: Dim, H: Dim, Q: Dim, K: Dim, D: Dim>(
-        q: Tensor[B, H, Q, D; f32], k: Tensor[B, H, K, D; f32], v: Tensor[B, H, K, D; f32], mask: Tensor[Q, K; bool]
+        q: Tensor[B, H, Q, D; f32], k: Tensor[B, H, K, D; f32], v: Tensor[B, H, K, D; f32],
+        mask: Tensor[Q, K; bool]
     ) -> Tensor[B, Q, H * D; f32]
     where K > 0 {
         let s[b, h, i, j] = sum[d] q[b, h, i, d] * k[b, h, j, d]
@@ -163,7 +170,8 @@ def test_attention_written_out(run: Runner) -> None:
 
 def test_a_convolution_by_positions(run: Runner) -> None:
     text = """
-    pub entry main<N: Dim, C: Dim, W: Dim>(x: Tensor[N + W - 1, C; f32], taps: Tensor[W, C; f32]) -> Tensor[N, C; f32]
+    pub entry main<N: Dim, C: Dim, W: Dim>(x: Tensor[N + W - 1, C; f32], taps: Tensor[W, C; f32])
+        -> Tensor[N, C; f32]
     where W > 0 {
         let at = iota(N)
         let off = iota(W)

@@ -11,7 +11,8 @@ from .programs import Runner, floats, same
 
 def test_whole_numbers_divide_toward_zero(run: Runner) -> None:
     text = """
-    pub entry main<N: Dim>(a: Tensor[N; i32], b: Tensor[N; i32]) -> (Tensor[N; i32], Tensor[N; i32]) {
+    pub entry main<N: Dim>(a: Tensor[N; i32], b: Tensor[N; i32])
+        -> (Tensor[N; i32], Tensor[N; i32]) {
         return (a / b, a % b)
     }
     """
@@ -90,7 +91,8 @@ def test_constants_and_literals_take_the_dtype_around_them(run: Runner) -> None:
 def test_slices(run: Runner) -> None:
     text = """
     pub entry main<N: Dim, M: Dim>(x: Tensor[N, M, 6; f32], at: i32)
-        -> (Tensor[6; f32], Tensor[N, M, 3; f32], Tensor[N, M, 3; f32], Tensor[N, 2; f32], Tensor[M, 6; f32])
+        -> (Tensor[6; f32], Tensor[N, M, 3; f32], Tensor[N, M, 3; f32], Tensor[N, 2; f32],
+            Tensor[M, 6; f32])
     where N > 1, M > 0 {
         return (x[1, 0], x[..., 0::2], x[:, :, 1:6:2], x[:, 0, 2:4], x[at])
     }
@@ -104,7 +106,8 @@ def test_shapes(run: Runner) -> None:
     text = """
     pub entry main<B: Dim, H: Dim>(x: Tensor[B, H; f32]) -> Tensor[B + 2, 2, H / 2; f32]
     where H % 2 == 0 {
-        let wide = concat(x, fill<f32>([1, H], 0.5), broadcast_to(cast<f32>(iota(H)), [1, H]), axis = 0)
+        let places = broadcast_to(cast<f32>(iota(H)), [1, H])
+        let wide = concat(x, fill<f32>([1, H], 0.5), places, axis = 0)
         return permute(reshape(wide, [B + 2, H / 2, 2]), [0, 2, 1])
     }
     """
@@ -140,7 +143,9 @@ def test_cumsum_and_iota(run: Runner) -> None:
 def test_select_and_elementwise_functions(run: Runner) -> None:
     text = """
     pub entry main<N: Dim, M: Dim>(x: Tensor[N, M; f32], c: Tensor[M; bool]) -> Tensor[N, M; f32] {
-        let curve = exp(-abs(x)) + sqrt(x * x) * rsqrt(x * x + 1.0) + tanh(x) * sin(x) - cos(x) + erf(x)
+        let square = x * x
+        let bell = exp(-abs(x)) + sqrt(square) * rsqrt(square + 1.0)
+        let curve = bell + tanh(x) * sin(x) - cos(x) + erf(x)
         return select(c, min(curve, x), 1)
     }
     """
@@ -171,7 +176,8 @@ def test_dtype_and_shape_generics_of_an_entry(run: Runner) -> None:
 
 def test_defaults_and_named_arguments(run: Runner) -> None:
     text = """
-    fn scaled<N: Dim>(x: Tensor[N; f32], by: f32 = 3.0, add: Tensor[N; f32]? = none) -> Tensor[N; f32] {
+    fn scaled<N: Dim>(x: Tensor[N; f32], by: f32 = 3.0, add: Tensor[N; f32]? = none)
+        -> Tensor[N; f32] {
         return match add { some(a) => x * by + a, none => x * by }
     }
     pub entry main<N: Dim>(x: Tensor[N; f32]) -> (Tensor[N; f32], Tensor[N; f32], Tensor[N; f32]) {

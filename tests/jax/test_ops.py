@@ -37,7 +37,7 @@ class Runs:
     ("case", "dtype"),
     [
         pytest.param(
-            c, d, id=f"{c.name or c.kernel}-{d}", marks=[pytest.mark.slow] * (d == "f16" or k % 3)
+            c, d, id=f"{c.name or c.kernel}-{d}", marks=[pytest.mark.slow] * (d == "f16" or k % 6)
         )
         for k, c in enumerate(CASES)
         for d in c.dtypes

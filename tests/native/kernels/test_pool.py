@@ -90,15 +90,24 @@ def test_under_a_sanitizer(kind: str) -> None:
     """The other tests of this folder in a process of their own, on an instrumented library."""
     runtime, options = SANITIZERS[kind]
     compiler = os.environ.get("CXX", "g++")
-    preload = subprocess.run(
-        [compiler, f"-print-file-name={runtime}"], capture_output=True, check=True, text=True
-    ).stdout.strip()
-    if not Path(preload).is_absolute():
+    # The C++ library beside it, or the sanitizer doesn't find what throws.
+    preload = [
+        subprocess.run(
+            [compiler, f"-print-file-name={name}"], capture_output=True, check=True, text=True
+        ).stdout.strip()
+        for name in (runtime, "libstdc++.so")
+    ]
+    if not all(Path(p).is_absolute() for p in preload):
         pytest.skip(f"the compiler has no {runtime}")
     flags = (f"-fsanitize={kind}", "-fno-sanitize-recover=undefined", "-O1", "-g1")
     made = library(flags)
-    env = {**os.environ, **options, "LD_PRELOAD": preload, "LINNET_TEST_KERNELS": str(made)}
+    env = {
+        **os.environ,
+        **options,
+        "LD_PRELOAD": ":".join(preload),
+        "LINNET_TEST_KERNELS": str(made),
+    }
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
     here = str(Path(__file__).parent)
-    out = subprocess.run([*command, here], env=env, capture_output=True, text=True)
+    out = subprocess.run([*command, "-s", here], env=env, capture_output=True, text=True)
     assert out.returncode == 0, out.stdout[-4000:] + out.stderr[-4000:]

@@ -5,17 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from linnet.native.emit.dtypes import dtype_of, stored
-from linnet.native.emit.names import Names, safe
+from linnet.native.emit.names import Names, reserved, safe
 from linnet.native.emit.values import Place
 from linnet.passes import Instance, ParamInfo
 
 Key = tuple[object, ...]
-
-
-def member_name(name: str) -> str:
-    """A member's name in its struct; different for different names."""
-    base = safe(name)
-    return f"{base}_" if base != name or name.endswith("_") else f"{name}"
 
 
 class Structs:
@@ -37,8 +31,10 @@ class Structs:
         """The C++ name of a member or child block called `name`."""
         text = str(name)
         if text not in self._members:
-            base = member_name(text)
-            while base in self._used or base in _RESERVED:
+            base = safe(text)
+            if base != text or base[0].isupper():  # structs' names start so
+                base += "_"
+            while base in self._used or base in reserved():
                 base += "_"
             self._used.add(base)
             self._members[text] = base
@@ -135,9 +131,6 @@ class Structs:
 
         visit(root, "")
         return found
-
-
-_RESERVED = frozenset(("fill", "pointers", "each"))
 
 
 def paths(instance: Instance, states: bool, prefix: str = "") -> Iterator[str]:

@@ -21,10 +21,11 @@ ONE = Dim.of(1)
 class Core:
     """Writes operators on held values into a graph."""
 
-    def __init__(self, builder: GraphBuilder, exact: bool) -> None:
+    def __init__(self, builder: GraphBuilder, exact: bool, microsoft: bool = False) -> None:
         self.b = builder
         self.sizes = Sizes(builder)
         self.exact = exact
+        self.microsoft = microsoft  # whether ONNX Runtime's own operators may be used
 
     # --- values ---------------------------------------------------------------------------------
 

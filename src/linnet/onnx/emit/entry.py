@@ -67,13 +67,14 @@ class Job:
     tensors: Mapping[str, Any] | None = None
     tied: Mapping[str, str] = field(default_factory=dict)
     absent: frozenset[str] = frozenset()
+    microsoft: bool = False
     cases: Mapping[str, int] = field(default_factory=dict)
 
 
 def write_entry(job: Job) -> Written:
     """The model of one entry."""
     builder = GraphBuilder(job.opset)
-    core = Core(builder, job.exact)
+    core = Core(builder, job.exact, job.microsoft)
     function = job.lowered.functions[job.lowered.entries[job.entry]]
     members = Members(builder, job.lowered.binding, job.present, job.tensors, job.tied)
     tracer = Tracer(core, job.lowered, members, job.kernels, _evaluator(job.lowered))

@@ -22,6 +22,9 @@ from linnet.onnx.emit.dtypes import NUMPY, ONNX
 from linnet.types import DType
 
 
+MICROSOFT = "com.microsoft"
+
+
 @dataclass(slots=True)
 class Scope:
     """The nodes of one graph being written, and what was made in it."""

@@ -10,6 +10,7 @@ import onnx_ir as ir
 from linnet.dims import Dim
 from linnet.onnx.emit.core import Core
 from linnet.onnx.emit.dtypes import HALF, ONNX, carrier
+from linnet.onnx.emit.graph import MICROSOFT
 from linnet.onnx.emit.held import Held
 from linnet.onnx.emit.sizes import shape_of
 from linnet.types import DType
@@ -192,9 +193,12 @@ def _layer(
     """A layer's product: `Gemm` reads a weight `[out, in]` as it lies."""
     (inner,) = (k for k in x.labels if k in y.labels)
     flat = _value(c, x, kernel)
+    transposed = 1 if y.labels == (column, inner) else 0
+    if c.microsoft and len(rows) != 1:  # takes any rank as it is
+        return c.b.node("FusedMatMul", [flat, _value(c, y, kernel)], kernel, hint,
+                        domain=MICROSOFT, transB=transposed)  # fmt: skip
     if len(rows) != 1:
         flat = c.reshape(flat, kernel, [_count(rows, extents), extents[inner]])
-    transposed = 1 if y.labels == (column, inner) else 0
     made = c.b.node("Gemm", [flat, _value(c, y, kernel)], kernel, hint, transB=transposed)
     if len(rows) == 1:
         return made

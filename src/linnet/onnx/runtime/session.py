@@ -39,6 +39,7 @@ class Buffer:
         return Buffer(array, to_ort(array, dtype), dtype)
 
     def other(self) -> ort.OrtValue:
+        """Memory of the same size to write the next value to."""
         if self.spare is None:
             array = np.empty_like(self.array)
             self.spare = array, to_ort(array, self.dtype)
@@ -46,9 +47,13 @@ class Buffer:
 
     def swap(self) -> None:
         assert self.spare is not None
-        self.spare, (self.array, self.value) = (self.array, self.value), self.spare
+        before = self.array, self.value
+        self.array, self.value = self.spare
+        # A large one costs more to hold than to take anew.
+        self.spare = before if self.array.nbytes <= SPARE else None
 
 
+SPARE = 1 << 20
 _FAILED = re.compile(r"Name:'(?P<name>[^']*)' Status Message: (?P<why>.*)", re.DOTALL)
 
 
@@ -64,6 +69,7 @@ class Options:
 def session_options(options: Options) -> ort.SessionOptions:
     made = ort.SessionOptions()
     made.log_severity_level = 4  # what goes wrong is raised
+    made.enable_cpu_mem_arena = False  # an arena an entry would keep each one's peak for good
     if options.threads:
         made.intra_op_num_threads = options.threads
     # Optimisers rewrite what rounds; an exact run is the graph as it was written.

@@ -1,0 +1,112 @@
+"""The generated text: readable, one function a method, and no stranger's text gets out of place."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from linnet.native import load
+from linnet.native.emit import names
+
+from ..torch.toy import GENERICS, TOY
+from .support import checked
+
+
+def source(tmp_path: Path, entry: str, **generics: int) -> str:
+    model = load(checked(tmp_path, TOY), generics={**GENERICS, **generics}, present=["layers.0.gain"])
+    return model.generated_source(entry)
+
+
+def test_a_loop_over_layers_stays_a_loop(tmp_path: Path) -> None:
+    model = load(checked(tmp_path, TOY), generics=GENERICS)
+    text = model.generated_source("forward")
+    assert "for (size_t i = 0; i < 3; ++i) {" in text
+    assert text.count("static void Layer_forward(") == 1
+    assert "std::array<Layer, 3> layers;" in text
+    assert re.search(r"// program::Layer.forward  .*program.linnet:\d+\nstatic void Layer_f", text)
+
+
+def test_depth_changes_numbers_only(tmp_path: Path) -> None:
+    few, many = source(tmp_path, "step", Layers=4), source(tmp_path, "step", Layers=36)
+    assert re.sub(r"\d+", "#", few) == re.sub(r"\d+", "#", many)
+
+
+def test_state_is_written_in_place(tmp_path: Path) -> None:
+    text = source(tmp_path, "step")
+    assert re.search(r"write_cache\(block\.cache, ", text)
+    assert "copy<float>(block.cache" not in text
+
+
+HOSTILE = r"""
+module m
+// */ */ \
+pub struct std { int: Tensor[2; f32], _x: i32 }
+pub enum F { None_, NULL, template, class }
+pub block Model {
+    param class: Tensor[2; f32]
+    param class_: Tensor[2; f32]
+    param each: Tensor[2; f32]
+    param __x__y: Tensor[2; f32]
+    param EOF: Tensor[2; f32]
+    sub context: inner
+    sub blocks: inner
+    pub entry main(int: Tensor[2; f32], arena: Tensor[2; f32], printf: i32) -> Tensor[2; f32] {
+        let load = int + class * arena
+        let at = load + class_ + each + __x__y + EOF
+        let operator = context.call(at) + blocks.call(int)
+        let auto = std(int = operator, _x = printf)
+        let kind = if printf > 0 { F.class } else { F.None_ }
+        let copy: f32 = match kind { F.class => 1.0, _ => 2.0 }
+        var double = auto.int * copy
+        for NULL in 0..printf {
+            double = double + 1.0
+        }
+        return double
+    }
+}
+pub block inner {
+    param new: Tensor[2; f32]
+    state delete: Tensor[2; f32]
+    pub fn call(x: Tensor[2; f32]) -> Tensor[2; f32] {
+        delete = delete + x
+        return x * new + delete
+    }
+}
+"""
+
+
+@pytest.mark.parametrize("numerics", ["exact", "fast"])
+def test_names_of_cpp_are_only_names(tmp_path: Path, numerics: str) -> None:
+    program = checked(tmp_path, HOSTILE)
+    keys = ["class", "class_", "each", "__x__y", "EOF", "context.new", "blocks.new"]
+    weights = {key: np.full(2, k + 1, np.float32) for k, key in enumerate(keys)}
+    model = load(program, root="Model", weights=weights, numerics=numerics)
+    x = np.array([1.0, 2.0], np.float32)
+    inner = x + 1 * x + 2 + 3 + 4 + 5
+    want = (inner * 6 + inner + x * 7 + x) * 1.0 + 2
+    assert np.allclose(model.run_entry("main", [x, x, 2]), want)
+    assert sorted(model.state_paths()) == ["blocks.delete", "context.delete"]
+
+
+def test_comments_stay_on_their_line() -> None:
+    for text in ("a\nb", "a\r\nb", "a\u2028b", "a\x85b", "a\x0cb", "a\\", "*/", "\x1b[31m", "??/"):
+        line = names.comment(text)
+        assert len(line.splitlines()) == 1 and not line.endswith("\\")
+
+
+def test_strings_cannot_end_early() -> None:
+    for text in ('a"b', "a\\", "a\nb", "??/", "%n", "\u2028", "\udc80"):
+        made = names.quoted(text)
+        assert made.isascii() and made[0] == made[-1] == '"'
+        assert not re.search(r'[^\\]"', made[1:-1]) and "\n" not in made and "%" not in made
+
+
+def test_file_names_cannot_leave_their_comment(tmp_path: Path) -> None:
+    folder = tmp_path / 'a\n"; int x = system("true"); \\'
+    folder.mkdir()
+    model = load(checked(folder, TOY), generics=GENERICS, numerics="exact")
+    assert not re.search(r"^\"; int x", model.generated_source("forward"), re.MULTILINE)
+    model(np.zeros((1, 2), np.int32))

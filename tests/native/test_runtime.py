@@ -1,0 +1,131 @@
+"""The object users hold: refusals, state after a failure, threads, weights formats."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from linnet.backends.errors import InputError, StateError
+from linnet.native import Model, RunError, load
+
+from .support import checked, difference
+
+COUNTER = """
+module m
+use std.nn.linear::{Linear}
+pub block Counter<N: Dim> where N > 0 {
+    sub linear: Linear<N, N, f32>
+    state total: Tensor[N; f32]
+    pub entry add(x: Tensor[N; f32], divisor: i32, at: i32) -> Tensor[N; f32] {
+        total = total + x
+        let whole = 10 / divisor
+        let picked = total[cast<i64>(at)]
+        return total * cast<f32>(whole) + picked
+    }
+    pub entry project(x: Tensor[N; f32]) -> Tensor[N; f32] {
+        return reshape(linear.forward(reshape(x, [1, N])), [N])
+    }
+}
+"""
+
+
+def f32(*values: float) -> Any:
+    return np.array(values, np.float32)
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return checked(tmp_path_factory.mktemp("counter"), COUNTER)
+
+
+@pytest.fixture
+def model(program: Any) -> Model:
+    return load(program, generics={"N": 2}, numerics="exact")
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ([f32(1, 2)], "takes 3 inputs, not 1"),
+        ([f32(1, 2, 3), 1, 0], "is 3, but has to be 2"),
+        ([np.array([1.0, 2.0]), 1, 0], r"`x` is f32, but got float64; convert it with x.astype"),
+        ([f32(1, 2), 1.5, 0], "`divisor` is i32, an integer, not 1.5"),
+        ([f32(1, 2), 1, 2], "past the last position of axis N"),
+    ],
+)
+def test_messages_speak_the_signature(model: Model, inputs: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        model.run_entry("add", inputs)
+    assert model.state("total").tolist() == [0, 0]
+
+
+def test_wrong_entry_lists_the_entries(model: Model) -> None:
+    with pytest.raises(InputError, match="the model's entries: add, project"):
+        model.run_entry("nope")
+    with pytest.raises(InputError, match="use run_entry with one of add, project"):
+        model(1)
+
+
+def test_a_call_that_fails_part_way_says_so_until_reset(model: Model) -> None:
+    assert model.run_entry("add", [f32(1, 2), 5, 0]).tolist() == [3, 5]
+    with pytest.raises(RunError, match="divided by zero at .*program.linnet:9"):
+        model.run_entry("add", [f32(1, 2), 0, 0])
+    with pytest.raises(StateError, match="reset_state"):
+        model.run_entry("add", [f32(1, 2), 5, 0])
+    model.reset_state()
+    assert model.run_entry("add", [f32(1, 2), 5, 0]).tolist() == [3, 5]
+
+
+def test_inputs_are_numbers_lists_and_any_layout(model: Model) -> None:
+    strided = np.arange(4, dtype=np.float32)[::2]
+    assert model.run_entry("add", {"x": strided, "divisor": 10, "at": 1}).tolist() == [2, 4]
+    assert model.run_entry("add", [[1.0, 2.0], np.int32(10), np.array(0, np.int32)]).shape == (2,)
+
+
+def test_a_second_thread_waits(model: Model) -> None:
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            for _ in range(50):
+                model.run_entry("add", [f32(1, 1), 10, 0])
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    assert model.state("total").tolist() == [200, 200]
+
+
+@pytest.mark.parametrize("wanted", [None, "f32", "bf16", "int8", "int8_group", "int4",
+                                    {"linear.*": "int8"}])  # fmt: skip
+def test_weights_formats(tmp_path: Path, wanted: Any) -> None:
+    rng = np.random.default_rng(0)
+    weight = rng.normal(size=(64, 64)).astype(np.float32)
+    x = rng.normal(size=64).astype(np.float32)
+    program = checked(tmp_path, COUNTER)
+    made = load(program, generics={"N": 64}, weights={"linear.weight": weight},
+                weights_format=wanted)  # fmt: skip
+    got, want = made.run_entry("project", [x]), weight @ x
+    error = float(np.abs(got - want).max() / np.abs(want).max())
+    bound = {None: 1e-6, "f32": 1e-6, "bf16": 2e-2, "int4": 0.15}
+    assert error < bound.get(wanted if isinstance(wanted, str | None) else "", 2e-2)
+    if wanted in (None, "f32"):  # given back from the packed form
+        assert difference(made.parameters["linear.weight"], weight) == 0.0
+
+
+def test_unknown_options_name_the_known_ones(program: Any) -> None:
+    with pytest.raises(ValueError, match="numerics is one of exact, equivalent, fast"):
+        load(program, generics={"N": 2}, numerics="quick")
+    with pytest.raises(ValueError, match="weights_format is one of f32, bf16, int8"):
+        load(program, generics={"N": 2}, weights_format="int3")
+    with pytest.raises(ValueError, match="runs on the cpu"):
+        load(program, generics={"N": 2}, device="cuda")
