@@ -100,8 +100,9 @@ def _functions_a_method(source: str) -> int:
 
 def hoisting_counts() -> None:
     """How often the rotary table's row and the mask are made in one decode step."""
-    import linnet.torch
     import torch
+
+    import linnet.torch
 
     counts = []
     for layers in (2, 12):
@@ -122,8 +123,9 @@ def hoisting_counts() -> None:
 
 
 def prompt_lengths() -> None:
-    import linnet.torch
     import torch
+
+    import linnet.torch
 
     loaded = linnet.torch.load(
         model(), root="Model", generics={**TOY, "Layers": 2}, compile=False
@@ -134,11 +136,11 @@ def prompt_lengths() -> None:
 
 
 def inductor_times() -> None:
+    import torch
     import torch._inductor.config
     from torch._dynamo.utils import counters
 
     import linnet.torch
-    import torch
 
     times = []
     token = torch.zeros((1, 1), dtype=torch.int32)

@@ -19,9 +19,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch.nn.functional as F  # noqa: N812
-
 import torch
+import torch.nn.functional as F  # noqa: N812
 
 CARD = Path(__file__).parent.parent / "models" / "qwen3.6-35b-a3b"
 EXPERTS, TOP_K = 256, 8

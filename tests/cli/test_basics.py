@@ -14,7 +14,10 @@ from linnet.cli.app import main
 from linnet.diagnostics import InternalError
 
 Capture = pytest.CaptureFixture[str]
-COMMANDS = ["check", "explain", "fmt", "init", "inspect", "nest", "run", "torch"]
+COMMANDS = [
+    "check", "explain", "fmt", "init", "inspect", "jax", "native", "nest", "onnx", "run",
+    "stablehlo", "torch",
+]  # fmt: skip
 
 
 def test_help_names_every_command(capsys: Capture) -> None:

@@ -1,4 +1,4 @@
-"""A sample of `tests/fuzz_check.py`."""
+"""A sample of `tests/fuzz/fuzz_check.py`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-_PATH = Path(__file__).resolve().parent.parent / "fuzz_check.py"
+_PATH = Path(__file__).resolve().parent.parent / "fuzz" / "fuzz_check.py"
 _spec = importlib.util.spec_from_file_location("fuzz_check", _PATH)
 assert _spec is not None and _spec.loader is not None
 fuzz = importlib.util.module_from_spec(_spec)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from toy import int32, logits, ours, reference
-
 import torch
+from toy import int32, logits, ours, reference
 
 NUMERICS = ("exact", "equivalent", "fast")
 TOLERANCE = 2e-4

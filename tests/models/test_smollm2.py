@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
 import torch
+
 from linnet import nest
 
 PROMPT = "Explain in two sentences why the sky is blue."

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+
 from linnet import nest
 from linnet.packages import models_root
 

@@ -16,7 +16,9 @@ from .support import checked
 
 
 def source(tmp_path: Path, entry: str, **generics: int) -> str:
-    model = load(checked(tmp_path, TOY), generics={**GENERICS, **generics}, present=["layers.0.gain"])
+    model = load(
+        checked(tmp_path, TOY), generics={**GENERICS, **generics}, present=["layers.0.gain"]
+    )
     return model.generated_source(entry)
 
 

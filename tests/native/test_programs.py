@@ -166,7 +166,9 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Model:
 def twin(model: Model) -> Evaluator:
     program = model.binding.program
     params = model.parameters
-    return Evaluator(program, root=model.binding.block, generics=model.binding.generics, params=params)
+    return Evaluator(
+        program, root=model.binding.block, generics=model.binding.generics, params=params
+    )
 
 
 def test_a_model_with_state_agrees_with_the_oracle(toy: Model) -> None:

@@ -17,7 +17,9 @@ HEAD = """
 module m
 use std.nn.attention::{causal_mask, grouped_attention, grouped_attention_rows}
 """
-ENTRY = HEAD + """
+ENTRY = (
+    HEAD
+    + """
 pub entry run<B: Dim, Q: Dim, K: Dim>(q: Tensor[B, 4, Q, 8; T], k: Tensor[B, 2, K, 8; T],
     v: Tensor[B, 2, K, 8; T], pos: i32) -> Tensor[B, 4, Q, 8; T] {
     let keys = iota<i32>(K)
@@ -26,7 +28,10 @@ pub entry run<B: Dim, Q: Dim, K: Dim>(q: Tensor[B, 4, Q, 8; T], k: Tensor[B, 2, 
     return grouped_attention(q, k, v, 0.3, some(m))
 }
 """
-ROWS = HEAD + """
+)
+ROWS = (
+    HEAD
+    + """
 pub entry run<K: Dim>(q: Tensor[3, 4, 1, 8; T], k: Tensor[3, 2, K, 8; T],
     v: Tensor[3, 2, K, 8; T], last: Tensor[3; i32]) -> Tensor[3, 4, 1, 8; T] {
     let keys = iota<i32>(K)
@@ -34,6 +39,7 @@ pub entry run<K: Dim>(q: Tensor[3, 4, 1, 8; T], k: Tensor[3, 2, K, 8; T],
     return grouped_attention_rows(q, k, v, 0.3, reshape(seen, [3, 1, K]))
 }
 """
+)
 MASKS = {
     "from": "let m[i, s] = keys[s] <= pos + queries[i]",
     "upto": "let seen[s] = keys[s] <= pos\n let m = broadcast_to(reshape(seen, [1, K]), [Q, K])",

@@ -36,7 +36,9 @@ def test_exact_run_equals_the_oracle(seed: int) -> None:
         assert "`erf` of f64" in str(error), reproducer(given)
         return
     except linnet.onnx.RunError as error:
-        assert "out of data bounds" in str(error) or "invalid index" in str(error), reproducer(given)
+        assert "out of data bounds" in str(error) or "invalid index" in str(error), reproducer(
+            given
+        )
         return
     for a, b in zip(got, want, strict=True):
         tolerance = 1e-2 if np.asarray(b).dtype.itemsize == 2 else 1e-5

@@ -1,4 +1,4 @@
-"""A sample of `tests/fuzz_syntax.py`, and its checks over the unmutated sources."""
+"""A sample of `tests/fuzz/fuzz_syntax.py`, and its checks over the unmutated sources."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from linnet.diagnostics.span import SourceFile
 from linnet.syntax import format_module
 
-_PATH = Path(__file__).resolve().parent.parent / "fuzz_syntax.py"
+_PATH = Path(__file__).resolve().parent.parent / "fuzz" / "fuzz_syntax.py"
 _spec = importlib.util.spec_from_file_location("fuzz_syntax", _PATH)
 assert _spec is not None and _spec.loader is not None
 fuzz = importlib.util.module_from_spec(_spec)

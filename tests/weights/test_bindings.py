@@ -108,3 +108,8 @@ def test_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(WeightError) as caught:
         read_bindings(tmp_path / "none.json")
     assert caught.value.diagnostics[0].code == "E5002"
+
+
+def test_bindings_of_a_wrong_kind() -> None:
+    with pytest.raises(WeightError, match=r"E5005.*a file or a mapping, not a list"):
+        read_bindings([1])  # type: ignore[arg-type]

@@ -8,8 +8,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-
 import torch
+
 from linnet.weights import (
     LoadPlan,
     Manifest,
@@ -123,6 +123,10 @@ def test_reads_copy_and_convert() -> None:
 def test_values_that_are_no_arrays() -> None:
     with pytest.raises(WeightError) as caught:
         open_weights({"a": [1, 2], "b": None, "c": np.ones(1)})
+    assert [d.code for d in caught.value.diagnostics] == ["E5013", "E5013"]
+    held = {"a": torch.ones(2).to_sparse(), "b": torch.ones(2, device="meta")}
+    with pytest.raises(WeightError, match=r"sparse_coo[\s\S]*a tensor without data") as caught:
+        open_weights(held)
     assert [d.code for d in caught.value.diagnostics] == ["E5013", "E5013"]
 
 

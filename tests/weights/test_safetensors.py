@@ -10,8 +10,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 import safetensors.numpy
-
 import torch
+
 from linnet.weights import WeightError, open_weights
 from linnet.weights.safetensors_file import HEADER_LIMIT
 

@@ -11,7 +11,9 @@ from linnet.diagnostics.escape import escape_text
 
 
 @click.command()
-@click.option("--backend", type=click.Choice(["torch", "jax", "onnx"]), default="torch", show_default=True)
+@click.option(
+    "--backend", type=click.Choice(["torch", "jax", "onnx"]), default="torch", show_default=True
+)
 @click.option("--device", default="cpu", show_default=True, help="Such as cpu or cuda.")
 @click.option("--entry", metavar="E", help="One entry instead of all.")
 @click.option("--bind", "bindings", metavar="G=V", multiple=True, help="A generic's value.")

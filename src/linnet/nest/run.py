@@ -167,6 +167,4 @@ def _report(progress: Progress, answer: Answer, sampling: Sampling, drawn: bool)
         progress.say(f"seed {sampling.seed}")
     count = f"{answer.tokens} token{'s' * (answer.tokens != 1)}"
     rate = f", {answer.rate:.1f} tokens per second" if answer.rate else ""
-    progress.say(
-        f"{count}{rate} (prompt of {answer.prompt_tokens} tokens in {answer.first:.2f} s)"
-    )
+    progress.say(f"{count}{rate} (prompt of {answer.prompt_tokens} tokens in {answer.first:.2f} s)")

@@ -87,7 +87,15 @@ def write(
     select = selector(numerics, target(opset, runtime_operators))
     lowered = lower(binding, [entry], present=present, select=select, sizes=sizes)
     job = Job(
-        lowered, entry, present, opset, numerics == "exact", KERNELS, tensors, tied or {}, absent,
+        lowered,
+        entry,
+        present,
+        opset,
+        numerics == "exact",
+        KERNELS,
+        tensors,
+        tied or {},
+        absent,
         microsoft=runtime_operators,
     )
     return write_entry(job)

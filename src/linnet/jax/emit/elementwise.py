@@ -61,8 +61,7 @@ def emit_const(w: Writer, op: Op) -> None:
 def emit_dim(w: Writer, op: Op) -> None:
     dtype, dim = dtype_of(op.result.type), op.attrs["dim"]
     if dim.constant is not None:
-        value = folding.convert(dim.constant, dtype)
-        w.define(op.result, number(dim.constant if value is None else value))
+        w.define(op.result, number(folding.convert(dim.constant, dtype)))
         return
     size = w.size(dim)
     host = integer(size.text, size.prec, dim_bounds(dim), size.names)

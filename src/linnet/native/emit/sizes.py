@@ -38,7 +38,9 @@ def size_text(dim: Dim, names: Mapping[Symbol, str], where: str) -> Size:
         else:
             parts.append(f"{'+' if coefficient > 0 else '-'} {text}")
     text = " ".join(parts)
-    return Size(text, None, text.replace("_", "").isalnum() or (len(parts) == 1 and text[-1] == ")"))
+    return Size(
+        text, None, text.replace("_", "").isalnum() or (len(parts) == 1 and text[-1] == ")")
+    )
 
 
 def _term(

@@ -13,8 +13,8 @@ import numpy as np
 from linnet.native.emit.blocks import paths
 from linnet.native.emit.module import Generated, ModuleWriter, Options
 from linnet.native.errors import RunError
-from linnet.native.runtime.packing import Weights
 from linnet.native.natives.table import KERNELS, selector
+from linnet.native.runtime.packing import Weights
 from linnet.passes import Binding, lower
 from linnet.types import GenericArg
 
@@ -30,9 +30,7 @@ def generate(
     title: str = "",
 ) -> Generated:
     """The source of one entry."""
-    lowered = lower(
-        binding, [entry], present=present, select=selector(numerics), sizes=sizes
-    )
+    lowered = lower(binding, [entry], present=present, select=selector(numerics), sizes=sizes)
     writer = ModuleWriter(
         lowered.functions, lowered.entries[entry], lowered.origins, binding.root, KERNELS,
         Options(numerics, title),
@@ -73,9 +71,7 @@ class Entry:
             raise MemoryError("there is not enough memory")
         self._message = ctypes.create_string_buffer(_MESSAGE)
 
-    def bind(
-        self, binding: Binding, params: Weights, states: Mapping[str, Any]
-    ) -> None:
+    def bind(self, binding: Binding, params: Weights, states: Mapping[str, Any]) -> None:
         """Tells the code where parameters, states and packed weights lie; what is absent is null."""
         if binding.root is None:
             return
@@ -90,9 +86,7 @@ class Entry:
         weights = (ctypes.c_void_p * max(len(packed), 1))(*packed)
         self.symbols.bind(self._handle, given, kept, weights)
 
-    def run(
-        self, inputs: Sequence[Any], sizes: Sequence[int], outputs: Sequence[Any]
-    ) -> None:
+    def run(self, inputs: Sequence[Any], sizes: Sequence[int], outputs: Sequence[Any]) -> None:
         """One call. Raises `RunError` where it has no meaning on these inputs."""
         numbers = (ctypes.c_int64 * max(len(sizes), 1))(*sizes)
         code = self.symbols.run(

@@ -57,7 +57,9 @@ def find_toolchain() -> Toolchain:
         command = tuple(shlex.split(named))
         found = _try(command)
         if found is None:
-            raise NativeError(f"the compiler that CXX names does not run: {escape_text(named, 200)}")
+            raise NativeError(
+                f"the compiler that CXX names does not run: {escape_text(named, 200)}"
+            )
         return found
     candidates = [(path,) for name in ("g++", "clang++") if (path := shutil.which(name))]
     if find_spec("ziglang") is not None:

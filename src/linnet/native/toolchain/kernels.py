@@ -50,9 +50,7 @@ def _compile(toolchain: Toolchain, folder: Path, file: Path) -> None:
 
     with ThreadPoolExecutor(max_workers=max(1, min(8, os.cpu_count() or 1))) as pool:
         objects = list(pool.map(one, sources))
-    run_compiler(
-        toolchain, [*kernels.LINK_FLAGS, *own_name(), "-o", str(file), *objects], folder
-    )
+    run_compiler(toolchain, [*kernels.LINK_FLAGS, *own_name(), "-o", str(file), *objects], folder)
 
 
 def own_name() -> list[str]:

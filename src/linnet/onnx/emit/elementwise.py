@@ -268,4 +268,3 @@ def _to_integer(c: Core, a: Held, target: DType) -> ir.Value:
         return made
     past = c.b.node("GreaterOrEqual", [x, c.scalar(float(high), DType.F64)], DType.BOOL)
     return c.where(past, c.scalar(high, target), made, target)
-

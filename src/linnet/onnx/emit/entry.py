@@ -139,9 +139,7 @@ def _input(core: Core, name: str, type_: Type, inputs: list[ir.Value], job: Job)
             inputs.append(value)
             return Held.whole(value, dtype, type_.dims)
         case TupleType(items):
-            return tuple(
-                _input(core, f"{name}.{k}", t, inputs, job) for k, t in enumerate(items)
-            )
+            return tuple(_input(core, f"{name}.{k}", t, inputs, job) for k, t in enumerate(items))
         case StructType(fields=fields):
             return tuple(_input(core, f"{name}.{k}", t, inputs, job) for k, t in fields)
         case OptionalType(inner):

@@ -21,7 +21,6 @@ from linnet.diagnostics import Span
 from linnet.onnx.emit.dtypes import NUMPY, ONNX
 from linnet.types import DType
 
-
 MICROSOFT = "com.microsoft"
 
 
@@ -208,4 +207,3 @@ def _told(array: np.ndarray[Any, Any], dtype: DType) -> str:
     if array.ndim == 1 and array.size <= 4:
         return f"{dtype}_{'_'.join(str(x) for x in array.tolist())}"
     return f"{dtype}_{'x'.join(map(str, array.shape))}"
-

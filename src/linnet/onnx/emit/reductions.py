@@ -36,9 +36,7 @@ def reduce(c: Core, kind: str, a: Held, axes: Sequence[int], dims: Dims, hint: s
     return Held.whole(c.convert(made, kernel, a.dtype), a.dtype, dims)
 
 
-def _integers(
-    c: Core, kind: str, a: Held, axes: Sequence[int], dims: Dims, hint: str
-) -> Held:
+def _integers(c: Core, kind: str, a: Held, axes: Sequence[int], dims: Dims, hint: str) -> Held:
     """Wrapping sums and products. The runtime's own reductions of integers go through floats, so a
     sum is a product with ones, and a product is taken step by step."""
     kernel = DType.I64 if a.dtype.bits == 64 else DType.I32
@@ -58,9 +56,7 @@ def _integers(
     return Held.whole(c.convert(made, kernel, a.dtype), a.dtype, dims)
 
 
-def _steps(
-    c: Core, value: ir.Value, kernel: DType, count: Dim, dims: Dims, hint: str
-) -> ir.Value:
+def _steps(c: Core, value: ir.Value, kernel: DType, count: Dim, dims: Dims, hint: str) -> ir.Value:
     """The product over the first axis."""
     b = c.b
     first = c.whole(Held.number(1, kernel, dims))

@@ -151,4 +151,3 @@ def _linear(dim: Dim, symbol: Symbol) -> bool:
         return False
     zero, one, two = (dim.evaluate({symbol: k}) for k in (0, 1, 2))
     return one != zero and two - one == one - zero
-

@@ -75,8 +75,11 @@ _applies = every(needs(23), settled("mask"), narrow("q"), filled("k", 2), filled
 def _is_causal(case: Case) -> bool:
     atom = _bounded(case)
     same = case.type("q").dims[2] == case.type("k").dims[2]
-    return same and atom is not None and (atom.query, atom.bound) == (0, None) and (
-        atom.offset.constant == 0
+    return (
+        same
+        and atom is not None
+        and (atom.query, atom.bound) == (0, None)
+        and (atom.offset.constant == 0)
     )
 
 
@@ -89,8 +92,8 @@ def _starts(case: Case) -> bool:
 def _ends(case: Case) -> bool:
     """Whether every query sees the keys 0 .. last, with one last for all."""
     atom = _bounded(case)
-    return atom is not None and atom.query is None and (
-        atom.bound is not None and not atom.bound.axes
+    return (
+        atom is not None and atom.query is None and (atom.bound is not None and not atom.bound.axes)
     )
 
 
@@ -175,9 +178,9 @@ def _cut(t: Tracer, held: Held, count: ir.Value) -> ir.Value:
     return c.convert(c.b.node("Slice", inputs, held.dtype, "reached"), held.dtype, DType.F32)
 
 
-def _reach(t: Tracer, key: Any, make: Callable[[], tuple[ir.Value, ir.Value | None]]) -> (
-    tuple[ir.Value, ir.Value | None]
-):
+def _reach(
+    t: Tracer, key: Any, make: Callable[[], tuple[ir.Value, ir.Value | None]]
+) -> tuple[ir.Value, ir.Value | None]:
     """How many keys are reached and the mask over them, once for all layers of a call."""
     found: tuple[ir.Value, ir.Value | None] | None = t.c.b.recall(key)
     if found is None:

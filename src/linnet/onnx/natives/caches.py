@@ -29,9 +29,7 @@ from linnet.onnx.natives.model import (
 from linnet.types import DType
 
 
-def _scatter(
-    t: Tracer, frame: Frame, op: Op, cache: Held, new: ir.Value, starts: ir.Value
-) -> Held:
+def _scatter(t: Tracer, frame: Frame, op: Op, cache: Held, new: ir.Value, starts: ir.Value) -> Held:
     """`new` along the third axis of every row, from that row's start."""
     made = t.c.b.node("TensorScatter", [t.c.whole(cache), new, starts], cache.dtype,
                       op.result.name, axis=2, mode="linear")  # fmt: skip

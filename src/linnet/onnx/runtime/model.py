@@ -204,4 +204,3 @@ def _sizes(signature: Signature, checked: Checked) -> dict[str, int]:
         if isinstance(value, Dim) and value.constant is not None:
             sizes[generic.name] = value.constant
     return sizes
-

@@ -54,6 +54,7 @@ class Buffer:
 
 
 SPARE = 1 << 20
+_NOTHING = ort.OrtValue.ortvalue_from_numpy(np.zeros(0, np.float32))
 _FAILED = re.compile(r"Name:'(?P<name>[^']*)' Status Message: (?P<why>.*)", re.DOTALL)
 
 
@@ -133,9 +134,18 @@ class EntrySession:
             self.session.run_with_iobinding(binding)
         except Exception as error:
             raise RunError(self._told(str(error))) from None
+        finally:
+            self._release()
         for buffer in swapped:
             buffer.swap()
         return results
+
+    def _release(self) -> None:
+        """Lets go of this call's memory, which a binding would hold until the next one."""
+        self.binding.clear_binding_outputs()
+        for path, (given, after) in self.written.states.items():
+            if given in self.taken and after is not None and not self.in_place.get(path, False):
+                self.binding.bind_ortvalue_input(given, _NOTHING)
 
     def _told(self, problem: str) -> str:
         """The runtime's message with the place in the source, without its own files' names."""

@@ -49,6 +49,10 @@ class Branches:
         self.w, self.op, self.write = w, op, write
         w.flush()
         self.results = [v for v in op.results if w.left[v.id] > 0]
+        for k, value in enumerate(op.results):
+            if value not in self.results:  # nor is what the arms give for it; effects still happen
+                for region in op.regions:
+                    w.left[region.results[k].id] -= 1
         self.variables = [w.names.fresh(v.name or "chosen") for v in self.results]
         self.alias: list[frozenset[str]] = [frozenset()] * len(self.results)
 

@@ -1,6 +1,6 @@
 """Mutations of real sources through the whole check.
 
-Run by hand for the full count: `python tests/fuzz_check.py --count 3000 --seed 1`. A mutation must
+Run by hand for the full count: `python tests/fuzz/fuzz_check.py --count 3000 --seed 1`. A mutation must
 raise nothing, take no more than five times the unmutated module's time, give a bounded report, and
 every function that comes out unbroken must pass the verifier.
 """
@@ -16,12 +16,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 if __name__ == "__main__":
     sys.path.insert(0, str(ROOT / "src"))
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import fuzz_syntax  # noqa: E402
+
 from linnet.diagnostics import SourceFile  # noqa: E402
 from linnet.diagnostics.render import render_text  # noqa: E402
 from linnet.elaborate import check  # noqa: E402
