@@ -1,6 +1,6 @@
 """Mutations of real sources through the whole check.
 
-Run by hand for the full count: `python tests/fuzz/fuzz_check.py --count 3000 --seed 1`. A mutation must
+For the full count: `python tests/fuzz/fuzz_check.py --count 3000 --seed 1`. A mutation must
 raise nothing, take no more than five times the unmutated module's time, give a bounded report, and
 every function that comes out unbroken must pass the verifier.
 """

@@ -1,6 +1,6 @@
 """Mutations of real sources through the parser and the formatter.
 
-Run by hand for the full count: `python tests/fuzz/fuzz_syntax.py --count 20000 --seed 1`. A mutation
+For the full count: `python tests/fuzz/fuzz_syntax.py --count 20000 --seed 1`. A mutation
 must raise nothing, take no more than five times the unmutated file's time for its length, and give
 at most 100 diagnostics. One that is still a valid program must format to a text that parses to the
 same tree, formats to itself, and does not depend on the white space it came from.

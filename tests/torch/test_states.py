@@ -3,6 +3,7 @@ against the NumPy oracle, which never does."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from linnet.torch.emit.writer import Writer
 from linnet.torch.natives.model import made, operands_of
 from linnet.torch.natives.table import KERNELS
 
-from .support import to_numpy
+from .support import checked, to_numpy
 
 
 @pytest.fixture(autouse=True)
@@ -92,3 +93,29 @@ def test_in_place_runs_equal_the_oracle(block: int) -> None:
 def test_in_place_runs_of_many_equal_the_oracle(block: int) -> None:
     for seed in range(100 + block * 50, 150 + block * 50):
         check(seed)
+
+
+EFFECTS = """
+module m
+
+pub block Model {
+    state a: Tensor[2; f32]
+
+    fn put(x: Tensor[2; f32]) -> Tensor[2; f32] {
+        a = x
+        return x + 1.0
+    }
+
+    pub entry step(x: Tensor[2; f32], once: bool) -> Tensor[2; f32] {
+        let unread = if once { put(x) } else { put(x * 2.0) }
+        return a
+    }
+}
+"""
+
+
+@pytest.mark.parametrize("once", [True, False])
+def test_a_branch_whose_result_nobody_reads_still_writes(once: bool, tmp_path: Path) -> None:
+    model = linnet.torch.load(checked(tmp_path, EFFECTS), compile=False)
+    x = torch.tensor([1.0, 2.0])
+    assert torch.equal(model.run_entry("step", [x, once]), x if once else x * 2)

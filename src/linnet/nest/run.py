@@ -71,7 +71,7 @@ def run_model(
         text = load_text(card, files, progress)
         ids = encode(text, prompt, raw)
         room, capped = _room(bound, len(ids), max_new_tokens)
-        bound |= {"Batch": 1, "MaxSeq": len(ids) + room}
+        bound |= {"Batch": 1, "MaxSeq": _positions(backend, bound, len(ids) + room)}
         if dtype is not None:
             bound["T"] = dtype
             options.setdefault("cast_dtype", True)
@@ -131,6 +131,16 @@ def _room(generics: Mapping[str, int | str], prompt: int, wanted: int) -> tuple[
             help="shorten the prompt",
         )
     return min(wanted, limit - prompt), wanted > limit - prompt
+
+
+def _positions(backend: str, generics: Mapping[str, int | str], needed: int) -> int:
+    """`MaxSeq` for so many positions. Compiled code is kept for each value, so that there it is one
+    of few; memory of a cache that is not used costs nothing."""
+    limit = generics.get("MaxSeq")
+    if backend != "native":
+        return needed
+    rounded = -(-needed // 1024) * 1024
+    return min(rounded, limit) if isinstance(limit, int) else rounded
 
 
 def stream(

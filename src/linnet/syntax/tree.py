@@ -71,7 +71,7 @@ class NameExpr:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """`base.name`: a module's item, a block's member or method, a struct's field, an enum's case."""
+    """`base.name`: an item of a module, a member of a block, a struct's field, an enum's case."""
 
     base: Expr
     name: Name

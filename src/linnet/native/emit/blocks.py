@@ -72,6 +72,10 @@ class Structs:
         self.packs.add((self._key(instance), member))
         return f"{self.member(member)}_packed"
 
+    def is_packed(self, place: Place) -> bool:
+        """Whether the parameter's packed form is wanted by something written before."""
+        return (self._key(place.instance), place.member) in self.packs
+
     def use(self, place: Place) -> None:
         """Notes that code reads a parameter itself."""
         self.raws.add((self._key(place.instance), place.member))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from linnet.backends.natives import Native
+from linnet.backends.natives import Case, Native
 from linnet.ir import Op
 from linnet.native.emit.layout import dims_of
 from linnet.native.emit.reductions import not_empty
@@ -39,6 +39,29 @@ def _linear(w: Writer, op: Op) -> None:
     if bias != "nullptr":
         w.line(f"add_bias({out.text}, {bias}, {count}, {outputs});")
     w.define(op.result, out)
+
+
+def _embedding(w: Writer, op: Op) -> None:
+    """Rows of the table, or of its packed form where a tied head has that already."""
+    ids = w.buffer(op.operands[0])
+    table = w.weight(op.operands[1])
+    count = w.count(ids.dims)
+    vocab, width = (w.size(dim).text for dim in table.dims)
+    out = result_buffer(w, op)
+    if table.param is not None and w.module.structs.is_packed(table.param):
+        given = f"{w.module.packed(table.param)}, {ids.text}"
+    else:
+        if table.param is not None:
+            w.module.structs.use(table.param)
+        given = f"{table.text}, {vocab}, {width}, {ids.text}"
+    bad = w.names.fresh("bad")
+    w.line(f"const int64_t {bad} = linnet::embedding({given}, {count}, {out.text});")
+    w.line(f"if ({bad} >= 0) fail_index({ids.text}[{bad}], {vocab}, {w.where});")
+    w.define(op.result, out)
+
+
+def _narrow_ids(case: Case) -> str | None:
+    return None if case.dtype("ids") is DType.I32 else f"the ids are {case.dtype('ids')}"
 
 
 def _rms_norm(w: Writer, op: Op) -> None:
@@ -106,6 +129,8 @@ _FUSED = "inside the loop that reads it, in f32"
 NATIVES: tuple[Native[KernelWriter], ...] = (
     Native(f"{_F}linear::linear", "linear", "a packed matrix product, accumulated in f32", _linear,
            all_of(_X, settled("bias"))),
+    Native(f"{_F}embedding::embedding", "embedding", "rows of the table copied", _embedding,
+           all_of(kernel_dtype("table"), _narrow_ids)),
     Native(f"{_F}norm::rms_norm", "rms_norm", "one pass a row, in f32", _rms_norm,
            _X),
     Native(f"{_F}norm::layer_norm", "layer_norm", "one pass a row, in f32", _layer_norm,

@@ -47,6 +47,7 @@ class Library:
     def __init__(self) -> None:
         self.path = kernels_object()
         self.c = ctypes.CDLL(str(self.path))
+        self._scratch = np.empty(0, np.float32)
         pointer, whole, small = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int
         self.c.linnet_k_pack.restype = pointer
         self.c.linnet_k_pack.argtypes = [small, small, pointer, whole, whole, whole, whole]
@@ -80,7 +81,13 @@ class Library:
 
     def unpacked(self, handle: int, shape: tuple[int, ...], dtype: Any) -> Array:
         """A packed matrix as an array of f32 or bf16."""
-        wide = np.empty(shape, np.float32)
+        count = shape[0] * shape[1]
+        if dtype == np.float32:
+            wide = np.empty(shape, np.float32)
+        else:
+            if self._scratch.size < count:
+                self._scratch = np.empty(count, np.float32)
+            wide = self._scratch[:count]
         self.c.linnet_k_unpack(handle, 0, shape[0], _address(wide))
         if dtype == np.float32:
             return wide
@@ -151,8 +158,7 @@ class Weights:
         if item.blocks is not None and BLOCKS[item.stored][1] == name:
             made = self._from_blocks(path, item)
         else:
-            array = self.array(path)
-            assert array is not None
+            array = item.array if item.array is not None else self._restored(path, item)
             kind, group = FORMATS[name]
             half = int(item.dtype != np.float32)
             rows, cols = item.shape
