@@ -14,8 +14,23 @@ from linnet.native.runtime.load import load
 from .support import QUICK, Run, checked, difference, oracle, run_all
 
 pytest.importorskip("torch")  # the cases stand beside PyTorch's natives
-from ..torch.test_natives import CASES, text_of, typed
+from ..torch.test_natives import CASES, Case, floats, text_of, typed
 
+ROPE = [
+    Case("rope", "use std.nn.rope::{rope}",
+         "<B: Dim, S: Dim>(x: Tensor[B, 3, S, 8; T], c: Tensor[S, 8; T], s: Tensor[S, 8; T]) "
+         "-> Tensor[B, 3, S, 8; T] { return rope(x, c, s) }",
+         [{"B": 2, "S": 5}, {"B": 1, "S": 1}, {"B": 0, "S": 2}],
+         lambda rng, s: [floats(rng, s["B"], 3, s["S"], 8), floats(rng, s["S"], 8),
+                         floats(rng, s["S"], 8)]),
+    Case("rope_rows", "use std.nn.rope::{rope_rows}",
+         "<B: Dim>(x: Tensor[B, 3, 1, 8; T], c: Tensor[B, 1, 8; T], s: Tensor[B, 1, 8; T]) "
+         "-> Tensor[B, 3, 1, 8; T] { return rope_rows(x, c, s) }",
+         [{"B": 3}, {"B": 1}, {"B": 0}],
+         lambda rng, s: [floats(rng, s["B"], 3, 1, 8), floats(rng, s["B"], 1, 8),
+                         floats(rng, s["B"], 1, 8)]),
+]  # fmt: skip
+ALL = [*CASES, *ROPE]
 TOLERANCE = {"f32": 2e-4, "bf16": 2e-2, "f16": 4e-3}
 
 
@@ -29,7 +44,7 @@ TOLERANCE = {"f32": 2e-4, "bf16": 2e-2, "f16": 4e-3}
 )  # fmt: skip
 def test_ops_agree_with_the_oracle(dtype: str, numerics: str, tmp_path: Path) -> None:
     runs, wanted = [], []
-    for number, case in enumerate(CASES):
+    for number, case in enumerate(ALL):
         if dtype not in case.dtypes:
             continue
         folder = tmp_path / str(number)
@@ -51,7 +66,7 @@ def test_ops_agree_with_the_oracle(dtype: str, numerics: str, tmp_path: Path) ->
 
 def test_every_kernel_is_reached(tmp_path: Path) -> None:
     texts = ""
-    for number, case in enumerate(CASES):
+    for number, case in enumerate(ALL):
         folder = tmp_path / str(number)
         folder.mkdir()
         program = checked(folder, text_of(case, "f32"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -159,9 +160,7 @@ class ModuleWriter:
             if callee.takes_block and callee.instance is None:
                 continue  # nobody calls it
             texts[key] = write_function(self, callee)
-        body: list[str] = []
-        for key in self.callees:
-            body += ["", *texts[key]] if key in texts else []
+        body = self._distinct(texts)
         text = "\n".join([*self._header(), *self.structs.text(), *body, "", *self._glue(entry)])
         sizes = tuple(g.name for g in entry.function.generics)
         packed, raw = [], []
@@ -171,6 +170,26 @@ class ModuleWriter:
             text + "\n", entry.function, sizes, entry.writes, tuple(packed), frozenset(raw),
             self.uses_kernels,
         )  # fmt: skip
+
+    def _distinct(self, texts: Mapping[str, list[str]]) -> list[str]:
+        """The functions, callees first, those that say the same written once."""
+        names: dict[str, str] = {}
+        seen: dict[str, str] = {}
+        body: list[str] = []
+        for key, callee in self.callees.items():
+            if key not in texts:
+                continue
+            text = "\n".join(texts[key])
+            if names:
+                pattern = re.compile(rf"\b({'|'.join(names)})\(")
+                text = pattern.sub(lambda found: f"{names[found[1]]}(", text)
+            nameless = text.replace(f" {callee.name}(", " (", 1)
+            if nameless in seen and key != self.entry:
+                names[callee.name] = seen[nameless]
+                continue
+            seen[nameless] = callee.name
+            body += ["", text]
+        return body
 
     def _header(self) -> list[str]:
         return [

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 ZERO = Term("0")
 _LETTERS = "ijklmnpqrtuvw"
 _INLINE = 72
+_SHARE = 16384  # elements that are worth a thread's while
 
 
 class Nest:
@@ -140,17 +141,26 @@ class Nest:
 
     # --- the text -------------------------------------------------------------------------------
 
-    def write(self) -> None:
+    def write(self, parallel: bool = False) -> None:
+        """Writes the nest; `parallel` where turns of the outermost loop may run side by side."""
         w = self.w
+        shared = parallel and not self.fails_at and self._is_long()
         for level in range(self.depth + 1):
             for line in self.before[level]:
                 w.line(line)
             if level == self.depth:
                 break
             name, extent, _ = self.loops[level]
+            first, last = "0", extent
+            if shared and level == 0:
+                w.module.uses_kernels = True
+                first, last = self.names.fresh("begin"), self.names.fresh("end")
+                w.line(f"linnet::pool().ranges({extent}, {self._grain()}, "
+                       f"[&](int64_t {first}, int64_t {last}) {{")  # fmt: skip
+                w.indent += 1
             if level in self.pragmas and not any(k > level for k in self.fails_at):
                 w.pragma(self.pragmas[level])
-            w.line(f"for (int64_t {name} = 0; {name} < {extent}; ++{name}) {{")
+            w.line(f"for (int64_t {name} = {first}; {name} < {last}; ++{name}) {{")
             w.indent += 1
         for level in range(self.depth, -1, -1):
             for line in self.after[level]:
@@ -158,3 +168,28 @@ class Nest:
             if level > 0:
                 w.indent -= 1
                 w.line("}")
+        if shared:
+            w.indent -= 1
+            w.line("});")
+
+    def _is_long(self) -> bool:
+        """Whether there may be enough work for several threads."""
+        total = 1
+        for _, _, extent in self.loops:
+            if extent is None:
+                return True
+            total *= extent
+        return total >= 4 * _SHARE
+
+    def _grain(self) -> str:
+        """How many turns of the outermost loop are worth handing to a thread."""
+        inner, open_ = 1, []
+        for _, text, extent in self.loops[1:]:
+            if extent is None:
+                open_.append(text)
+            else:
+                inner *= max(extent, 1)
+        turns = str(-(-_SHARE // inner))
+        if not open_:
+            return turns
+        return f"most(1, {turns} / most(1, product({', '.join(open_)})))"

@@ -241,7 +241,7 @@ class Writer:
         nest.inner(f"{out.text}[{text}] = {to_store(out.dtype, term.text)};")
         if nest.depth:
             nest.pragmas[nest.depth - 1] = "omp simd"
-        nest.write()
+        nest.write(parallel=self.module.options.numerics != "exact")
 
     def copied(self, entry: Buffer, target: str) -> Buffer:
         count, kind = self.count(entry.dims), stored(entry.dtype)
