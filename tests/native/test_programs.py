@@ -75,7 +75,8 @@ pub entry divide<N: Dim>(x: Tensor[N; i32], y: Tensor[N; i32]) -> Tensor[N; i32]
     return x / y
 }
 
-pub entry shifts<N: Dim>(x: Tensor[N; i32], by: Tensor[N; i32]) -> (Tensor[N; i32], Tensor[N; i32]) {
+pub entry shifts<N: Dim>(x: Tensor[N; i32], by: Tensor[N; i32])
+    -> (Tensor[N; i32], Tensor[N; i32]) {
     return (shl(x, by), shr(x, by))
 }
 
@@ -83,7 +84,8 @@ pub entry narrow<N: Dim>(x: Tensor[N; f64]) -> (Tensor[N; i8], Tensor[N; u32], T
     return (cast<i8>(x), cast<u32>(x), cast<i64>(x))
 }
 
-pub entry look<N: Dim, M: Dim>(table: Tensor[N, 2; f32], ids: Tensor[M; i32]) -> Tensor[M, 2; f32] {
+pub entry look<N: Dim, M: Dim>(table: Tensor[N, 2; f32], ids: Tensor[M; i32])
+    -> Tensor[M, 2; f32] {
     let y[m, k] = table[ids[m], k]
     return y
 }

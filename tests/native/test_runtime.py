@@ -72,7 +72,7 @@ def test_wrong_entry_lists_the_entries(model: Model) -> None:
 
 def test_a_call_that_fails_part_way_says_so_until_reset(model: Model) -> None:
     assert model.run_entry("add", [f32(1, 2), 5, 0]).tolist() == [3, 5]
-    with pytest.raises(RunError, match="divided by zero at .*program.linnet:9"):
+    with pytest.raises(RunError, match=r"divided by zero at .*program.linnet:9"):
         model.run_entry("add", [f32(1, 2), 0, 0])
     with pytest.raises(StateError, match="reset_state"):
         model.run_entry("add", [f32(1, 2), 5, 0])

@@ -1,4 +1,4 @@
-"""Generated code under AddressSanitizer and UBSan: the other tests again, in a process of its own."""
+"""Generated code under AddressSanitizer and UBSan: the other tests again, in another process."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def test_a_folder_that_cannot_be_written_is_no_obstacle(
 
 
 def test_a_failed_compile_leaves_nothing(tmp_path: Path) -> None:
-    with pytest.raises(NativeError, match="the compiler failed with exit code 1:\n.*error"):
+    with pytest.raises(NativeError, match=r"the compiler failed with exit code 1:\n.*error"):
         build("this is no C++", "exact")
     folder = tmp_path / "cache" / "native"
     assert list(folder.iterdir()) == []

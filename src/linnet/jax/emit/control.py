@@ -337,7 +337,7 @@ def _scan(w: Writer, op: Op, write: RegionWriter, first: Expr, yields: int) -> N
 
 def refused(op: Op, what: str, help_: str) -> CompileError:
     """The error for what JAX has no way to do."""
-    return CompileError((Diagnostic("E5302", f"the JAX backend cannot run {what}", op.span,
+    return CompileError((Diagnostic("E5301", f"the JAX backend cannot run {what}", op.span,
                                     help=help_),))  # fmt: skip
 
 

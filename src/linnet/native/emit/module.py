@@ -57,7 +57,7 @@ class Callee:
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """A translation unit. `sizes` names the entry's generics in the order in which they are given."""
+    """A translation unit. `sizes` names the entry's generics in the order of the call."""
 
     text: str
     function: Function
@@ -218,9 +218,8 @@ class ModuleWriter:
             'extern "C" void* linnet_open() { return new (std::nothrow) Held; }',
             'extern "C" void linnet_close(void* model) { delete static_cast<Held*>(model); }',
             "",
-            'extern "C" void linnet_bind(void* held, const void* const* params, '
-            "void* const* states,",
-            "                            const void* const* weights) {",
+            'extern "C" void linnet_bind(void* held, const void* const* params,',
+            "                            void* const* states, const void* const* weights) {",
             "  Held* model = static_cast<Held*>(held);",
             *(fill if root else ["  (void)model, (void)params, (void)states, (void)weights;"]),
             "}",
@@ -230,9 +229,9 @@ class ModuleWriter:
 
     def _run(self, entry: Callee) -> list[str]:
         lines = [
-            'extern "C" int32_t linnet_run(void* held, const void* const* inputs, '
-            "const int64_t* sizes,",
-            "                              void* const* outputs, char* message, int64_t capacity) {",
+            'extern "C" int32_t linnet_run(void* held, const void* const* inputs,',
+            "                              const int64_t* sizes, void* const* outputs,",
+            "                              char* message, int64_t capacity) {",
             "  Held* model = static_cast<Held*>(held);",
             "  (void)inputs, (void)sizes, (void)outputs;",
             "  return guarded(model->context, message, capacity, [&] {",

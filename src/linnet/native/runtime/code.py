@@ -72,7 +72,7 @@ class Entry:
         self._message = ctypes.create_string_buffer(_MESSAGE)
 
     def bind(self, binding: Binding, params: Weights, states: Mapping[str, Any]) -> None:
-        """Tells the code where parameters, states and packed weights lie; what is absent is null."""
+        """Tells the code where parameters, states and packed weights lie; null for absent ones."""
         if binding.root is None:
             return
         raw = self.generated.raw

@@ -46,7 +46,8 @@ def load(
     `weights` every parameter is zero, and optional ones are absent unless their paths are in
     `present`. `weights_format` quantises the weights of linear layers: `"int8"`, `"int4"`, `"bf16"`
     or `"f32"`, or a mapping of path patterns to these. `threads` is for all models of the process
-    (default: the physical cores it may use). Raises `CompileError`, `BindError` or `WeightError` with every problem found.
+    (default: the physical cores it may use). Raises `CompileError`, `BindError` or `WeightError`
+    with every problem found.
     """
     if numerics not in NUMERICS:
         raise ValueError(f"numerics is one of {', '.join(NUMERICS)}, not {numerics!r}")

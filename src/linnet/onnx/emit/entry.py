@@ -83,7 +83,7 @@ def write_entry(job: Job) -> Written:
     _sizes(core, function, args, job.entry)
     result = tracer.call(function, args, Subst.of({}), ())
     outputs: list[ir.Value] = []
-    written = Written(model=None)  # type: ignore[arg-type]
+    written = Written(model=None)
     if function.body.results:
         type_ = function.body.results[0].type
         leaves: list[Held] = []

@@ -139,8 +139,8 @@ def _attend(
 
 def _causal(t: Tracer, frame: Frame, op: Op) -> Held:
     q, k, v, scale = operands(t, frame, op)
-    q, k, v = (in_f32(t, h) for h in (q, k, v))  # type: ignore[assignment]
-    return _attend(t, frame, op, q, k, v, scale, causal=True)  # type: ignore[arg-type]
+    q, k, v = (in_f32(t, h) for h in (q, k, v))
+    return _attend(t, frame, op, q, k, v, scale, causal=True)
 
 
 def _dense(t: Tracer, frame: Frame, op: Op) -> Held:

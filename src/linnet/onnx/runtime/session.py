@@ -100,7 +100,7 @@ class EntrySession:
             data, session_options(options), providers=list(options.providers)
         )
         del data
-        written.model = None  # type: ignore[assignment]  # the session has it now
+        written.model = None  # the session has it now
         self.taken = {i.name for i in self.session.get_inputs()}
         self.binding = self.session.io_binding()
         for path, name in written.params.items():
