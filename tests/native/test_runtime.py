@@ -11,6 +11,7 @@ import pytest
 
 from linnet.backends.errors import InputError, StateError
 from linnet.native import Model, RunError, load
+from linnet.native.runtime.packing import Weight, Weights
 
 from .support import checked, difference
 
@@ -120,6 +121,26 @@ def test_weights_formats(tmp_path: Path, wanted: Any) -> None:
     assert error < bound.get(wanted if isinstance(wanted, str | None) else "", 2e-2)
     if wanted in (None, "f32"):  # given back from the packed form
         assert difference(made.parameters["linear.weight"], weight) == 0.0
+
+
+def test_blocks_of_a_gguf_are_used_as_they_are() -> None:
+    rng = np.random.default_rng(1)
+    scale = rng.normal(size=(4, 2, 1)).astype(np.float16)
+    whole = rng.integers(-127, 128, (4, 2, 32)).astype(np.int8)
+    blocks = np.concatenate([scale.view(np.uint8), whole.view(np.uint8)], axis=2).reshape(-1)
+    want = (scale.astype(np.float32) * whole).reshape(4, 64)
+    item = Weight((4, 64), np.dtype(np.float32), None, blocks, "Q8_0")
+    weights = Weights({"w": item, "tied": item}, "int8")
+    assert weights.packed("w") == weights.packed("tied")
+    assert item.array is None  # no round trip through floats
+    assert difference(weights.array("w"), want) == 0.0
+    weights.release()
+    assert item.array is None and item.blocks is not None
+    exact = Weights({"w": item}, None)
+    assert exact.packed("w")
+    exact.release()
+    assert item.blocks is None
+    assert difference(exact.array("w"), want) == 0.0
 
 
 def test_unknown_options_name_the_known_ones(program: Any) -> None:

@@ -10,18 +10,19 @@ from importlib.resources import files
 from linnet.diagnostics.escape import escape_text
 
 _KEYWORDS = frozenset(
-    "alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t "
-    "char32_t class compl concept const consteval constexpr constinit const_cast continue co_await "
-    "co_return co_yield decltype default delete do double dynamic_cast else enum explicit export "
-    "extern false float for friend goto if import inline int long module mutable namespace new "
-    "noexcept not not_eq nullptr operator or or_eq override final private protected public "
-    "register reinterpret_cast requires return short signed sizeof static static_assert "
-    "static_cast struct switch template this thread_local throw true try typedef typeid typename union unsigned using "
-    "virtual void volatile wchar_t while xor xor_eq typeof restrict main linux unix i386 "
-    "context block arena pointers inputs outputs sizes params states message capacity model "
-    "size_t ptrdiff_t int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t std linnet "
-    "held Held linnet_open linnet_close linnet_bind linnet_run operator each fill "
-    "errno assert stdin stdout stderr signbit isnan isinf isfinite isnormal fpclassify".split()
+    "alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t "
+    "char16_t char32_t class compl concept const consteval constexpr constinit const_cast "
+    "continue co_await co_return co_yield decltype default delete do double dynamic_cast else "
+    "enum explicit export extern false float for friend goto if import inline int long module "
+    "mutable namespace new noexcept not not_eq nullptr operator or or_eq override final "
+    "private protected public register reinterpret_cast requires return short signed sizeof "
+    "static static_assert static_cast struct switch template this thread_local throw true try "
+    "typedef typeid typename union unsigned using virtual void volatile wchar_t while xor "
+    "xor_eq typeof restrict main linux unix i386 context block arena pointers inputs outputs "
+    "sizes params states message capacity model size_t ptrdiff_t int8_t int16_t int32_t "
+    "int64_t uint8_t uint16_t uint32_t uint64_t std linnet held Held linnet_open linnet_close "
+    "linnet_bind linnet_run operator each fill errno assert stdin stdout stderr signbit isnan "
+    "isinf isfinite isnormal fpclassify".split()
 )
 _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
 _CALLED = re.compile(r"\b([A-Za-z_][A-Za-z0-9_]*)\s*[(<]", re.ASCII)

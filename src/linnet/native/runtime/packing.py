@@ -25,9 +25,11 @@ FORMATS: dict[str, tuple[int, int]] = {
     "f32": (0, 0), "bf16": (1, 0), "int8": (2, 0), "int8_group": (3, 32), "int4": (4, 32),
     "int4_group64": (4, 64),
 }  # fmt: skip
+_FOUR_BITS = ("int4", "int4_group64")
+_AROUND = "int8_group"
 # GGUF block formats that the library takes as they are, and the format they come nearest to.
-BLOCKS: dict[str, tuple[int, str]] = {
-    "Q8_0": (3, "int8"), "Q4_0": (4, "int4"), "Q4_1": (5, "int4"),
+BLOCKS: dict[str, tuple[int, tuple[str, ...]]] = {
+    "Q8_0": (3, ("int8", "int8_group")), "Q4_0": (4, ("int4",)), "Q4_1": (5, ("int4",)),
 }  # fmt: skip
 
 
@@ -69,6 +71,10 @@ class Library:
         if cls._one is None:
             cls._one = cls()
         return cls._one
+
+    def forget(self) -> None:
+        """Gives back the memory that unpacking goes through."""
+        self._scratch = np.empty(0, np.float32)
 
     def set_threads(self, count: int) -> None:
         self.c.linnet_k_set_threads(count)
@@ -147,6 +153,8 @@ class Weights:
     def _format_of(self, path: str, item: Weight) -> str:
         """The format asked for the path; without one the parameter's own."""
         if self.wanted is None or isinstance(self.wanted, str):
+            if self.wanted in _FOUR_BITS and not any(step.isdigit() for step in path.split(".")):
+                return _AROUND  # a head or another weight that there is once
             return self.wanted or item.own_format
         for pattern, name in self.wanted.items():
             if fnmatchcase(path, pattern):
@@ -155,7 +163,7 @@ class Weights:
 
     def _pack(self, path: str, item: Weight, name: str) -> int:
         library = Library.get()
-        if item.blocks is not None and BLOCKS[item.stored][1] == name:
+        if item.blocks is not None and name in BLOCKS[item.stored][1]:
             made = self._from_blocks(path, item)
         else:
             array = item.array if item.array is not None else self._restored(path, item)
@@ -190,11 +198,16 @@ class Weights:
         return library.unpacked(handle, item.shape, item.dtype)
 
     def release(self) -> None:
-        """Lets go of arrays that packed forms hold without loss, and of what blocks gave."""
+        """Lets go of what packed forms hold without loss, and of arrays that blocks gave."""
         for item in self.items.values():
-            held = (id(item), item.own_format) in self._made or item.blocks is not None
-            if held and len(item.shape) == 2:
+            if len(item.shape) != 2:
+                continue
+            if (id(item), item.own_format) in self._made:
+                item.array = item.blocks = None
+            elif item.blocks is not None:
                 item.array = None
+        if self._made:
+            Library.get().forget()
 
     def __del__(self) -> None:
         made, self._made = getattr(self, "_made", {}), {}
