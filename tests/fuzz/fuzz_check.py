@@ -94,7 +94,10 @@ def problem_of(mutated: ModuleGraph, original: ModuleGraph) -> str | None:
             return problem
     if len(program.diagnostics) > MAX_DIAGNOSTICS:
         return f"{len(program.diagnostics)} diagnostics"
-    if any(function.broken for function in program.functions.values()) and not program.has_errors:
+    root = mutated.modules[mutated.roots[0]]
+    resolved = len(root.imports) == len(root.tree.uses)  # else the loader would have reported it
+    broken = any(function.broken for function in program.functions.values())
+    if broken and resolved and not program.has_errors:
         return "a broken function without an error"
     return None
 

@@ -213,6 +213,9 @@ def _function(
     result = subst.type(sig.result) if sig.result is not None else UNIT
     if isinstance(result, ErrorType):
         return BROKEN
+    if entity.decl.kind == "op":
+        # An op is pure: what its block gives it are generics alone.
+        receiver = None
     attrs = {
         "callee": entity.name,
         "generics": tuple(inference.bound[generic.var] for generic in sig.generics),

@@ -39,7 +39,7 @@ def check_function(world: World, entity: FunctionEntity) -> Checked:
     function = Function(
         entity.name,
         entity.decl.kind,
-        entity.block.name if entity.block is not None else None,
+        entity.block.name if entity.block is not None and entity.decl.kind != "op" else None,
         sig.generics,
         tuple(
             Param(p.name, value, _entry_default(world, sig, p))

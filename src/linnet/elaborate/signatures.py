@@ -10,7 +10,7 @@ from linnet.elaborate.naming import check_not_prelude
 from linnet.elaborate.resolve import Resolver
 from linnet.elaborate.world import Obligation, Signature, SigParam, WhereRelation, World
 from linnet.ir import Generic
-from linnet.types import ErrorType
+from linnet.types import ErrorType, OptionalType, StructType, TupleType, Type
 
 
 def signature(world: World, entity: FunctionEntity) -> Signature:
@@ -43,9 +43,25 @@ def signature(world: World, entity: FunctionEntity) -> Signature:
         (*outer, *where),
         facts,
         resolver.scope,
-        world.reporter.errors > errors or isinstance(result, ErrorType),
+        world.reporter.errors > errors
+        or any(map(holds_error, (*(param.type for param in params), result))),
     )
     return world.signatures.setdefault(entity, made)
+
+
+def holds_error(type_: Type | None) -> bool:
+    """Whether a type has a part that could not be resolved."""
+    match type_:
+        case ErrorType():
+            return True
+        case TupleType(items):
+            return any(map(holds_error, items))
+        case StructType(fields=fields):
+            return any(holds_error(inner) for _, inner in fields)
+        case OptionalType(inner):
+            return holds_error(inner)
+        case _:
+            return False
 
 
 def _params(resolver: Resolver, entity: FunctionEntity) -> tuple[SigParam, ...]:
