@@ -49,3 +49,11 @@ def test_an_op_in_a_block_cannot_read_its_members(tmp_path: Path) -> None:
     path.write_text(SOURCE.replace("return x + x", "return x * w"), encoding="utf-8")
     program = check(load_sources([path]))
     assert [d.code for d in program.diagnostics] == ["E1208"]
+
+
+def test_an_op_in_a_block_cannot_call_its_methods(tmp_path: Path) -> None:
+    path = tmp_path / "t.linnet"
+    method = "fn own() -> Tensor[H; f32] { return w }\n\n    op twice"
+    source = SOURCE.replace("op twice", method).replace("return x + x", "return x * own()")
+    path.write_text(source, encoding="utf-8")
+    assert [d.code for d in check(load_sources([path])).diagnostics] == ["E1208"]

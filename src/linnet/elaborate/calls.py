@@ -85,6 +85,11 @@ def _call_entity(ctx: Context, node: tree.Call, entity: Entity, expected: Type |
             if block is not ctx.signature.entity.block:
                 ctx.report("E1208", "a method of another block needs a receiver", node.span)
                 return BROKEN
+            caller = ctx.signature.entity.decl
+            if caller.kind == "op" and entity.decl.kind != "op":
+                name = entity.decl.name.text
+                ctx.report("E1208", f"an op is pure and cannot call the method `{name}`", node.span)
+                return BROKEN
             own = tuple(map(_as_arg, block_generics(ctx.world, block)))
             return _function(ctx, node, entity, SELF, own)
         case StructEntity():
