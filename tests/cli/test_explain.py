@@ -53,6 +53,44 @@ def test_each_call_has_its_choice(source: str, capsys: Capture) -> None:
     assert lines[at + 1] == "    body: chosen (the backend has no kernel for it)"
 
 
+JOINED = """\
+module net
+
+use std.nn.linear::{Linear}
+
+pub block Model<In: Dim, Out: Dim, Layers: Dim = 3> {
+    sub a: [Linear<In, In, f32>; Layers]
+    sub b: Linear<In, Out, f32>
+    sub c: Linear<In, Out, f32>
+
+    fn ends<R: Dim>(x: Tensor[R, In; f32]) -> Tensor[R, Out; f32] {
+        return b.forward(x) + c.forward(x)
+    }
+
+    pub entry last<R: Dim>(x: Tensor[R, In; f32]) -> Tensor[Out; f32] where R > 0 {
+        var y = x
+        static for layer in a {
+            y = layer.forward(y) + exp(cast<f32>(iota<i32>(R)))[0]
+        }
+        return ends(y)[R - 1, :]
+    }
+}
+"""
+
+
+@pytest.mark.parametrize("backend", ["torch", "native", "jax"])
+def test_what_the_passes_did(tmp_path: Path, capsys: Capture, backend: str) -> None:
+    if backend == "jax":
+        pytest.importorskip("jax")
+    path = tmp_path / "net.linnet"
+    path.write_text(JOINED)
+    lines = explain(str(path), capsys, "--backend", backend)
+    assert "pass rows: 1 calls get fewer rows" in lines
+    assert "  net::Model.last: `Model.ends` gets 1 of R rows" in lines
+    joined = "pass join: 1 products fewer in a run of each entry" in lines
+    assert joined == (backend != "jax")
+
+
 def test_exact_numerics_runs_bodies(source: str, capsys: Capture) -> None:
     lines = explain(source, capsys, "--numerics", "exact")
     assert not [line for line in lines if ": chosen" in line and "body: chosen" not in line]

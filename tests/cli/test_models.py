@@ -119,7 +119,7 @@ def test_run_hands_its_options_on(monkeypatch: pytest.MonkeyPatch) -> None:
         "max_new_tokens": 3,
         "temperature": 0.5,
         "seed": 7,
-        "backend": "torch",
+        "backend": None,
         "dtype": "bf16",
         "numerics": "fast",
         "raw": True,

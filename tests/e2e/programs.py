@@ -1,4 +1,4 @@
-"""From the text of a small program to its results as NumPy arrays."""
+"""From the text of a small program to its results as NumPy arrays, on any backend."""
 
 from __future__ import annotations
 
@@ -7,17 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
-import linnet.torch
-from linnet.torch import Model
+from ..matrix.backends import loader, to_numpy
 
 
 class Runner:
-    """Writes a program to a file of its own, loads it with PyTorch and runs an entry."""
+    """Writes a program to a file of its own, loads it with a backend and runs an entry."""
 
-    def __init__(self, folder: Path, numerics: str) -> None:
-        self.folder, self.numerics = folder, numerics
+    def __init__(self, folder: Path, numerics: str, backend: str = "torch") -> None:
+        self.folder, self.numerics, self.backend = folder, numerics, backend
 
     def load(
         self,
@@ -25,11 +23,11 @@ class Runner:
         generics: Mapping[str, int | str] | None = None,
         weights: Mapping[str, Any] | None = None,
         **options: Any,
-    ) -> Model:
+    ) -> Any:
         path = self.folder / "program.linnet"
         path.write_text(f"module program\n{text}", encoding="utf-8")
-        given = {"numerics": self.numerics, "compile": False, **options}
-        return linnet.torch.load(path, generics=generics or {}, weights=weights, **given)
+        given = {"numerics": self.numerics, **options}
+        return loader(self.backend)(path, generics=generics or {}, weights=weights, **given)
 
     def __call__(
         self,
@@ -44,12 +42,14 @@ class Runner:
 
 
 def values(result: Any) -> Any:
-    """Tensors as NumPy arrays, also inside tuples; scalars as Python numbers; bf16 as f32."""
-    if isinstance(result, torch.Tensor):
-        plain = result.detach()
-        plain = plain.float() if plain.dtype == torch.bfloat16 else plain
-        return plain.item() if plain.ndim == 0 else plain.numpy()
-    return tuple(map(values, result)) if isinstance(result, tuple) else result
+    """Results as NumPy arrays, also inside tuples; scalars as Python numbers; bf16 as f32."""
+    if isinstance(result, tuple):
+        return tuple(map(values, result))
+    if result is None:
+        return None
+    plain = to_numpy(result)
+    plain = plain.astype(np.float32) if str(plain.dtype) == "bfloat16" else plain
+    return plain.item() if plain.ndim == 0 else plain
 
 
 def floats(*shape: int, seed: int = 0) -> np.ndarray[Any, Any]:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import copy
-
 import numpy as np
 import pytest
-import torch
 
 from .programs import Runner, floats, same, values
 
@@ -71,30 +68,9 @@ def test_optional_parts_and_unlike_layers(run: Runner, layers: int, last: bool) 
         want = want + gate(w, f"layers.{k}", want)
     want = gate(w, "last", want) if last else want
     same(values(model.run_entry("main", [x])), want, 1e-4)
-    assert sorted(model.state_dict()) == sorted(w)
     if layers:
         first = gate(w, "layers.0", x[0]) + w["layers.0.inner.weight"][0]
         same(values(model.run_entry("first", [x[0]])), first, 1e-4)
-
-
-def test_weights_changed_in_place_and_by_load_state_dict(run: Runner) -> None:
-    w = network_weights(2)
-    model = run.load(NETWORK, {"H": 3, "Layers": 2}, w, root="Net")
-    x = floats(1, 3)
-    before = values(model(x)) if "forward" in model.entries() else None
-    assert before is None  # no entry is called `forward`: there is no default one
-    model.run_entry("main", [x])
-    changed = {name: value * 2 for name, value in w.items()}
-    model.load_state_dict({name: torch.from_numpy(value) for name, value in changed.items()})
-    want = x
-    for k in range(2):
-        want = want + gate(changed, f"layers.{k}", want)
-    same(values(model.run_entry("main", [x])), want, 1e-4)
-    with torch.no_grad():
-        dict(model.named_parameters())["layers.1.scale"].zero_()
-    changed["layers.1.scale"] = np.zeros(3, np.float32)
-    want = x + gate(changed, "layers.0", x)
-    same(values(model.run_entry("main", [x])), want + 0 * x, 1e-4)
 
 
 COUNTER = """
@@ -187,64 +163,3 @@ def test_a_row_read_before_a_write_keeps_its_values(run: Runner) -> None:
     for n in (3, 4):
         got = values(model.run_entry("before_and_after", [x[n], n - 3]))
         same(got, (x[3 * (n == 4)], x[n - 3], x[n] - x[n - 3]))
-
-
-def test_a_copy_has_a_state_of_its_own(run: Runner) -> None:
-    model = run.load(COUNTER, root="Main")
-    model.run_entry("push", [floats(2)])
-    other = copy.deepcopy(model)
-    other.run_entry("push", [floats(2)])
-    assert values(model.run_entry("read"))[1] == 1
-    assert values(other.run_entry("read"))[1] == 2
-
-
-GRADIENTS = """
-op cube<*S: Shape>(x: Tensor[*S; f32]) -> Tensor[*S; f32] {
-    return x * x * x
-} grad(_, dy) {
-    return dy * 10
-}
-pub block Main<H: Dim> {
-    param w: Tensor[H; f32]
-    buffer b: Tensor[H; f32]
-    pub entry forward<N: Dim>(x: Tensor[N, H; f32]) -> f32 {
-        let y = cube(x * w + b)
-        let s = sum[n, h] y[n, h] * x[n, h]
-        return s
-    }
-}
-"""
-
-
-def test_gradients_honour_the_clause(run: Runner) -> None:
-    w, b, x = floats(3), floats(3, seed=1), floats(4, 3, seed=2)
-    model = run.load(GRADIENTS, {"H": 3}, {"w": w, "b": b}, trainable=True)
-    loss = model(x)
-    loss.backward()
-    same(float(loss), float(((x * w + b) ** 3 * x).sum()), 1e-4)
-    params = dict(model.named_parameters())
-    assert list(params) == ["w"]  # a buffer is not trained
-    same(values(params["w"].grad), (10 * x * x).sum(0), 1e-4)
-    taken = torch.optim.SGD(model.parameters(), 0.1)
-    taken.step()
-    stepped = w - np.float32(0.1) * (10 * x * x).sum(0)
-    same(float(model(x)), float(((x * stepped + b) ** 3 * x).sum()), 1e-3)
-
-
-def test_gradients_reach_the_inputs(run: Runner) -> None:
-    model = run.load(GRADIENTS, {"H": 3}, {"w": floats(3), "b": floats(3)}, trainable=True)
-    x = torch.ones(1, 3, requires_grad=True)
-    (given,) = torch.autograd.grad(model(x), x)
-    w = torch.from_numpy(floats(3))
-    assert torch.allclose(given[0], (w + w) ** 3 + 10 * w)
-
-
-@pytest.mark.parametrize("compile", [True, "inductor"])
-def test_compile_modes_agree(run: Runner, compile: object) -> None:
-    if compile == "inductor" and run.numerics == "exact":
-        pytest.skip("one compilation is enough")
-    w = network_weights(2)
-    options = {"generics": {"H": 3, "Layers": 2}, "weights": w, "root": "Net"}
-    x = floats(2, 3)
-    want = values(run.load(NETWORK, **options).run_entry("main", [x]))
-    same(values(run.load(NETWORK, **options, compile=compile).run_entry("main", [x])), want, 1e-4)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from . import toy
@@ -19,19 +20,22 @@ class Subject:
     """A package to load, over and over at different sizes."""
 
     def __init__(
-        self, folder: Path, numerics: str, *, dtype: str = "f32", tied: bool = False
-    ) -> None:
+        self, folder: Path, numerics: str, *, dtype: str = "f32", tied: bool = False,
+        backend: str = "torch",
+    ) -> None:  # fmt: skip
         self.folder, self.numerics, self.dtype, self.tied = folder, numerics, dtype, tied
+        self.backend = backend
 
     def load(self, batch: int = 1, max_seq: int = MAX_SEQ, **sizes: Any) -> Any:
         from linnet import nest
 
         generics = {**toy.SIZES, "Batch": batch, "MaxSeq": max_seq, "T": self.dtype}
-        trainable = sizes.pop("trainable", False)
-        return nest.load(
-            self.folder, numerics=self.numerics, weights=toy.checkpoint(self.tied),
-            generics=generics | sizes, cast_dtype=True, trainable=trainable,
+        options = {"trainable": sizes.pop("trainable")} if "trainable" in sizes else {}
+        model = nest.load(
+            self.folder, self.backend, numerics=self.numerics, weights=toy.checkpoint(self.tied),
+            generics=generics | sizes, cast_dtype=True, **options,
         )  # fmt: skip
+        return model if self.backend == "torch" else Converting(model)
 
     def logits(self, ids: Ids) -> torch.Tensor:
         return toy.logits(ids, self.tied)
@@ -46,6 +50,33 @@ class Subject:
         if self.dtype == "f32":
             return difference(got, want)
         return float((got.detach().float() - want).abs().mean())
+
+
+class Converting:
+    """A model of another backend, its results as tensors."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    def __call__(self, *inputs: Any) -> Any:
+        return as_tensors(self.model(*inputs))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.model, name)
+
+    def run_entry(self, *args: Any, **named: Any) -> Any:
+        return as_tensors(self.model.run_entry(*args, **named))
+
+    def state(self, path: str) -> Any:
+        return as_tensors(self.model.state(path))
+
+
+def as_tensors(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(map(as_tensors, value))
+    array = np.asarray(value)
+    wide = array.astype(np.float32) if array.dtype.itemsize == 2 else array  # bf16 holds f32's
+    return torch.tensor(wide)
 
 
 def difference(got: torch.Tensor, want: torch.Tensor) -> float:

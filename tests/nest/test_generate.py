@@ -91,6 +91,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runner:
 
     def go(prompt: str, script: list[int], **options: Any) -> tuple[int, str, str]:
         model = options.pop("model", None) or ScriptedModel(script)
+        options.setdefault("backend", "torch")
 
         def load(source: str, **given: Any) -> ScriptedModel:
             seen.update(given)

@@ -61,8 +61,8 @@ def test_passes_in_order(toy: Program, weights: Weights) -> None:
     seen: list[str] = []
     lowered(toy, weights, observe=verified(seen))
     assert seen == (
-        "specialise simplify unbind inline simplify share natives drop prepare hoist unwrap "
-        "share drop trim drop state rename".split()
+        "specialise simplify unbind inline simplify share rows drop natives drop join drop prepare "
+        "hoist unwrap share drop trim drop state rename".split()
     )
 
 

@@ -23,6 +23,7 @@ from linnet.passes.inline import inline, unwrap
 from linnet.passes.module import Module
 from linnet.passes.prepare import prepare
 from linnet.passes.rename import rename
+from linnet.passes.rows import rows
 from linnet.passes.share import share
 from linnet.passes.simplify import simplify
 from linnet.passes.state import state
@@ -42,6 +43,7 @@ PASSES: dict[str, Callable[[Module], Module]] = {
     "unbind": unbind,
     "inline": inline,
     "share": share,
+    "rows": rows,
     "drop": drop,
     "prepare": prepare,
     "hoist": hoist,

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import linnet
 import linnet.torch
 from linnet.ir.evaluate import Evaluator
 from linnet.ir.semantics import EvaluationError
@@ -83,9 +82,3 @@ def test_unsigned_words(dtype: str, tmp_path: Path) -> None:
         for k, (x, y) in enumerate(zip(got, want, strict=True)):
             assert difference(x, y) == 0, (n, k, x, y)
             assert np.array_equal(x, y), (n, k, x, y)
-
-
-def test_division_on_u64_is_refused(tmp_path: Path) -> None:
-    text = "module m\npub entry run(a: Tensor[2; u64]) -> Tensor[2; u64] { return a / 3 }\n"
-    with pytest.raises(linnet.CompileError, match=r"cannot do `/` on u64 tensors exactly"):
-        linnet.torch.load(checked(tmp_path, text)).generated_source("run")

@@ -59,6 +59,10 @@ class Names:
         self._taken = set(self._outer)
         self._next: dict[str, int] = {}
 
+    def inner(self) -> Names:
+        """The names of a scope inside this one, which hide none of it."""
+        return Names(self._taken)
+
     def fresh(self, wanted: str) -> str:
         """`wanted`, or it with a number when it is taken or cannot be used."""
         base = wanted if is_identifier(wanted) else re.sub(r"\W", "_", wanted, flags=re.ASCII)

@@ -63,7 +63,9 @@ class Native(Generic[Emit]):
 
     `when` gives None where it applies, else the reason why not, in a few words. `operands` chooses
     the values that the kernel reads (default: the call's own). `update` and `alias` tell the state
-    pass which operand the kernel writes or may share memory with.
+    pass which operand the kernel writes or may share memory with. `joins` lists the operands that
+    calls agreeing in all others may have side by side, along their first axes and the result's
+    last, in one call (see `linnet.passes.join`); never when training.
     """
 
     op: str
@@ -77,6 +79,7 @@ class Native(Generic[Emit]):
     attrs: Callable[[Case], Mapping[str, Any]] = field(default=lambda case: {})
     update: int | None = None
     alias: tuple[int, ...] = ()
+    joins: tuple[int, ...] = ()
     numerics: frozenset[str] = frozenset(("equivalent", "fast"))
 
 
@@ -125,12 +128,15 @@ class Table(Generic[Emit]):
                 return None
             native = decisions[-1].native
             case = _case(query, numerics, device, trainable)
+            operands = tuple(native.operands(case))
             attrs = dict(native.attrs(case))
             if native.update is not None:
                 attrs["update"] = native.update
             if native.alias:
                 attrs["alias"] = native.alias
-            return NativeChoice(native.kernel, tuple(native.operands(case)), attrs)
+            if native.joins and not trainable:
+                attrs["joins"] = tuple(k for k in native.joins if k < len(operands))
+            return NativeChoice(native.kernel, operands, attrs)
 
         return select
 

@@ -53,8 +53,8 @@ def kernel_names(package: str) -> frozenset[str]:
     return frozenset(_kernels(package))
 
 
-def kernel_text(package: str, wanted: Iterable[str]) -> list[str]:
-    """The lines of these kernels and all they use, in the order of their files."""
+def kernel_sections(package: str, wanted: Iterable[str]) -> list[list[str]]:
+    """The lines of each of these kernels and of all they use, in the order of their files."""
     kernels = _kernels(package)
     needed: set[str] = set()
     stack = list(wanted)
@@ -63,8 +63,9 @@ def kernel_text(package: str, wanted: Iterable[str]) -> list[str]:
         if name not in needed:
             needed.add(name)
             stack.extend(used for used in kernels[name][1] if used in kernels)
-    lines: list[str] = []
-    for name, (text, _) in kernels.items():
-        if name in needed:
-            lines += ["", "", *text.splitlines()]
-    return lines
+    return [text.splitlines() for name, (text, _) in kernels.items() if name in needed]
+
+
+def kernel_text(package: str, wanted: Iterable[str]) -> list[str]:
+    """The same as lines, each kernel after two empty ones."""
+    return [line for each in kernel_sections(package, wanted) for line in ("", "", *each)]

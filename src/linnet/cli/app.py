@@ -16,6 +16,7 @@ import click
 from linnet.version import __version__
 
 _COMMANDS = {
+    "bench": "linnet.cli.bench",
     "check": "linnet.cli.check",
     "explain": "linnet.cli.explain",
     "fmt": "linnet.cli.fmt",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -11,13 +11,22 @@ from linnet.cli.target import Target
 from linnet.ir import Op
 from linnet.ir.walk import walk
 from linnet.passes import NativeChoice, NativeQuery, bind, lower
-from linnet.passes.module import Module
+from linnet.passes.module import Module, Note
 
 # Where each backend keeps its table of natives: a module with `decide` and `selector`.
 TABLES = {
     "torch": "linnet.torch.natives.table",
     "jax": "linnet.jax.natives.table",
     "onnx": "linnet.onnx.natives.table",
+    "native": "linnet.native.natives.table",
+}
+# What each pass's notes count, in the order in which the passes run.
+COUNTED = {
+    "rows": "calls get fewer rows",
+    "natives": "reads end where a mask does",
+    "join": "products fewer in a run of each entry",
+    "prepare": "values made once for a model",
+    "hoist": "functions whose work is partly done before the loop that calls them",
 }
 
 
@@ -35,8 +44,11 @@ class OpCall:
     decisions: tuple[Any, ...]  # `native` with `kernel` and `note`, and `reason`
 
 
-def op_calls(target: Target, numerics: str, device: str, backend: str = "torch") -> list[OpCall]:
-    """Every op call that is left where the backend chooses, in program order, callees first."""
+def op_calls(
+    target: Target, numerics: str, device: str, backend: str = "torch"
+) -> tuple[list[OpCall], tuple[Note, ...]]:
+    """Every op call that is left where the backend chooses, in program order, callees first, and
+    what the passes did."""
     table = import_module(TABLES[backend])
     select = table.selector(numerics, device, False)
     asked: dict[Op, tuple[NativeQuery, tuple[Any, ...]]] = {}
@@ -50,12 +62,12 @@ def op_calls(target: Target, numerics: str, device: str, backend: str = "torch")
         stages.append((name, module))
 
     binding = bind(target.program, target.block, target.generics)
-    lower(binding, target.entries, sizes=target.sizes, select=spy, observe=observe)
+    made = lower(binding, target.entries, sizes=target.sizes, select=spy, observe=observe)
     at = [name for name, _ in stages].index("natives")
     asking = stages[at - 1][1]
     # Bodies of ops that a native answers are asked about too; the next pass drops them.
     alive = stages[at + 1][1].functions
-    return [
+    calls = [
         OpCall(
             asking.origins.get(name, name),
             query.origin,
@@ -69,6 +81,17 @@ def op_calls(target: Target, numerics: str, device: str, backend: str = "torch")
         if op in asked
         for query, decisions in [asked[op]]
     ]
+    return calls, made.notes
+
+
+def describe_notes(notes: Sequence[Note]) -> Iterator[str]:
+    """What each pass did: how much, then where."""
+    for by, counted in COUNTED.items():
+        mine = [note for note in notes if note.by == by]
+        if mine:
+            yield f"pass {by}: {sum(note.count for note in mine)} {counted}"
+        for note in mine:
+            yield f"  {note.where}: {note.text}"
 
 
 def describe(calls: list[OpCall]) -> Iterator[str]:

@@ -12,8 +12,9 @@ from linnet.diagnostics.escape import escape_text
 
 @click.command()
 @click.option(
-    "--backend", type=click.Choice(["torch", "jax", "onnx"]), default="torch", show_default=True
-)
+    "--backend", type=click.Choice(["torch", "jax", "onnx", "native"]), default="torch",
+    show_default=True,
+)  # fmt: skip
 @click.option("--device", default="cpu", show_default=True, help="Such as cpu or cuda.")
 @click.option("--entry", metavar="E", help="One entry instead of all.")
 @click.option("--bind", "bindings", metavar="G=V", multiple=True, help="A generic's value.")
@@ -29,15 +30,17 @@ def command(
     root: str | None,
     numerics: str,
 ) -> None:
-    """List each op call of FILE, the implementations the backend has, which is chosen and why.
+    """List each op call of FILE, the implementations the backend has, which is chosen and why;
+    then what the compiler's passes did, and where.
 
     FILE may also be a package's folder, or a model folder, whose card then gives the generics that
     --bind leaves out.
     """
     values = parse_bindings(bindings)
-    from linnet.cli.decisions import describe, op_calls
+    from linnet.cli.decisions import describe, describe_notes, op_calls
     from linnet.cli.target import read_target
 
     target = read_target(file, root, entry, values)
-    for line in describe(op_calls(target, numerics, device, backend)):
+    calls, notes = op_calls(target, numerics, device, backend)
+    for line in (*describe(calls), *describe_notes(notes)):
         click.echo(escape_text(line, 2000))

@@ -19,10 +19,16 @@ DTYPES = ("f32", "bf16", "f16")
     type=click.IntRange(0, 2**64 - 1),
     help="For a temperature above 0; drawn and told when left out.",
 )
-@click.option("--backend", default="torch", show_default=True)
+@click.option("--backend", help="Default: native on a CPU with a C++ compiler, else torch.")
 @click.option("--dtype", type=click.Choice(DTYPES), help="Instead of the card's dtype.")
 @click.option("--numerics", type=click.Choice(NUMERICS), default="fast", show_default=True)
 @click.option("--device", default=None, help="Where to run, such as cpu or cuda.")
+@click.option(
+    "--weights-format",
+    metavar="FORMAT",
+    help="How native holds linear weights: f32, bf16, int8, int4 (default: as the dtype).",
+)
+@click.option("--threads", type=click.IntRange(min=1), help="On native; default: all cores.")
 @click.option("--raw", is_flag=True, help="The prompt as it is, without the chat template.")
 @click.option("--cache-dir", type=click.Path(file_okay=False, path_type=Path), help="For files.")
 @click.argument("model", metavar="MODEL")
@@ -33,10 +39,12 @@ def command(
     max_new_tokens: int,
     temperature: float,
     seed: int | None,
-    backend: str,
+    backend: str | None,
     dtype: str | None,
     numerics: str,
     device: str | None,
+    weights_format: str | None,
+    threads: int | None,
     raw: bool,
     cache_dir: Path | None,
 ) -> int:
@@ -47,7 +55,8 @@ def command(
     """
     from linnet import nest
 
-    options: dict[str, object] = {} if device is None else {"device": device}
+    given = {"device": device, "weights_format": weights_format, "threads": threads}
+    options = {name: value for name, value in given.items() if value is not None}
     return nest.run_model(
         model,
         prompt,

@@ -7,7 +7,7 @@ of the device around layers, branches) is compiled as a whole.
 
 What input-independent functions give (`Lowered.prepared`) becomes extra parameters of the
 functions that need it, down from the entry: a compiler that saw the tables would fold them into
-its program.
+its program. What depends on a block's parameters alone becomes a further field of that block.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from linnet.ir import Function, Op, Param, Ref, Region, SubVar, Value
 from linnet.ir.rewrite import Rewriter
 from linnet.ir.walk import free_of_op, walk
 from linnet.passes import Lowered
+from linnet.passes.places import path_text, places
 from linnet.types import TupleType
 
 # Operations that take and give parts: never worth a compiled function.
@@ -31,15 +32,30 @@ _REMADE = frozenset({"const", "dim", "enum", "none"})
 
 
 @dataclass(frozen=True, slots=True)
+class Kept:
+    """A prepared function of a block's parameters, and the paths of the blocks whose field holds
+    what it gives."""
+
+    function: str
+    paths: tuple[str, ...]
+
+    @property
+    def field(self) -> str:
+        return f"kept_{self.function}"
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """The functions to print; `jitted` are compiled by themselves. `ready` names the prepared
-    functions whose results the entry takes after its inputs. `stepped`: Python runs the entry."""
+    functions whose results the entry takes after its inputs, `kept` those whose results blocks
+    hold. `stepped`: Python runs the entry."""
 
     functions: Mapping[str, Function]
     origins: Mapping[str, str]
     jitted: frozenset[str]
     ready: tuple[str, ...]
     stepped: bool
+    kept: tuple[Kept, ...] = ()
 
 
 def plan(lowered: Lowered, entry: str, *, whole: bool, alone: bool = False) -> Plan:
@@ -47,19 +63,21 @@ def plan(lowered: Lowered, entry: str, *, whole: bool, alone: bool = False) -> P
     that was worked out before."""
     functions: dict[str, Function] = dict(lowered.functions)
     ready: tuple[str, ...] = ()
+    kept: tuple[Kept, ...] = ()
     if not alone:
         functions, ready = thread_ready(lowered, entry)
+        kept = _kept(lowered, functions, entry)
     origins = dict(lowered.origins)
     key = lowered.entries[entry]
     loops = _with_loops(functions)
-    prepared = frozenset(ready)
+    prepared = frozenset((*ready, *(k.function for k in kept)))
     if whole or key not in loops or not _steps(functions, loops, key):
         jitted = _called_in_loops(functions) | prepared
-        return Plan(functions, origins, frozenset(jitted), ready, False)
+        return Plan(functions, origins, frozenset(jitted), ready, False, kept)
     stepper = _Stepper(functions, origins, loops)
     stepper.run(key)
     made = _callees_first({**functions, **stepper.made}, key, prepared)
-    return Plan(made, origins, frozenset(stepper.jitted | prepared), ready, True)
+    return Plan(made, origins, frozenset(stepper.jitted | prepared), ready, True, kept)
 
 
 # --- prepared results -----------------------------------------------------------------------------
@@ -85,6 +103,19 @@ def thread_ready(lowered: Lowered, entry: str) -> tuple[dict[str, Function], tup
         functions[name] = _taking(function, needs, prepared, lowered) if wanted else function
     ready = needs[lowered.entries[entry]]
     return _callees_first(functions, lowered.entries[entry], frozenset(ready)), ready
+
+
+def _kept(lowered: Lowered, functions: Mapping[str, Function], entry: str) -> tuple[Kept, ...]:
+    """The prepared functions of `entry` that read a block's parameters."""
+    wanted: dict[str, dict[str, None]] = {}
+    where = places(functions, [lowered.entries[entry]], lowered.binding.root)
+    for name, function in functions.items():
+        for op in walk(function.body):
+            receiver = op.attrs.get("receiver")
+            if op.kind == "call" and op.attrs.get("prepared") and receiver is not None:
+                paths = map(path_text, where.of(name, receiver))
+                wanted.setdefault(op.attrs["callee"], {}).update(dict.fromkeys(paths))
+    return tuple(Kept(name, tuple(paths)) for name, paths in wanted.items())
 
 
 def _taking(

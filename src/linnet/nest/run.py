@@ -10,6 +10,13 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, TextIO
 
+from linnet.nest.backend import (
+    NATIVE,
+    NATIVE_OPTIONS,
+    Choice,
+    default_backend,
+    other_backend,
+)
 from linnet.nest.card import Card
 from linnet.nest.errors import fail
 from linnet.nest.fetch import fetch_text_files, fetch_weights
@@ -20,6 +27,7 @@ from linnet.nest.progress import Progress
 from linnet.nest.text import TextModel, text_from_folder, text_from_gguf
 
 INTERRUPTED = 130
+COMPILING = "compiling the model for this processor, which is kept for later runs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +53,7 @@ def run_model(
     max_new_tokens: int = 512,
     temperature: float = 0.0,
     seed: int | None = None,
-    backend: str = "torch",
+    backend: str | None = None,
     dtype: str | None = None,
     raw: bool = False,
     weights: str | Path | None = None,
@@ -57,34 +65,29 @@ def run_model(
 ) -> int:
     """Generate text from a card's model; the exit code (0, or 130 after Ctrl-C).
 
-    `dtype` sets the card's generic `T`. A seed is drawn and told when sampling without one.
+    `dtype` sets the card's generic `T`. A seed is drawn and told when sampling without one. When
+    no backend is named, `default_backend` chooses, and another is told on stderr where native
+    cannot be used.
     """
     out, progress = out or sys.stdout, Progress(err)
     if max_new_tokens < 1:
         fail("E5026", f"at least one new token is needed, not {max_new_tokens}")
     sampling = Sampling(temperature, secrets.randbits(32) if seed is None else seed)
     card = find_card(model, cache_dir, progress)
-    find_loader(backend)  # before weights are fetched, after what takes no time to refuse
     bound = {**card.generics, **(generics or {})}
+    if dtype is not None:
+        bound["T"] = dtype
+        options.setdefault("cast_dtype", True)
+    choice = _choose(backend, bound, options)  # before weights are fetched
     try:
         files = [Path(weights)] if weights else fetch_weights(card, cache_dir, progress)
         text = load_text(card, files, progress)
         ids = encode(text, prompt, raw)
         room, capped = _room(bound, len(ids), max_new_tokens)
-        bound |= {"Batch": 1, "MaxSeq": _positions(backend, bound, len(ids) + room)}
-        if dtype is not None:
-            bound["T"] = dtype
-            options.setdefault("cast_dtype", True)
         started = perf_counter()
-        loaded = load(
-            card,
-            backend,
-            generics=bound,
-            weights=one_or_all(files),
-            cache_dir=cache_dir,
-            progress=progress,
-            **options,
-        )
+        reading = {"weights": one_or_all(files), "cache_dir": cache_dir, "progress": progress}
+        sizes = {**bound, "Batch": 1}
+        loaded = _loaded(card, choice, backend is None, sizes, len(ids) + room, reading | options)
         progress.say(f"loaded in {perf_counter() - started:.1f} s")
     except KeyboardInterrupt:
         progress.say("interrupted")
@@ -95,6 +98,48 @@ def run_model(
         limit = len(ids) + room
         progress.say(f"note: the answer ended because it reached the model's {limit} positions")
     return INTERRUPTED if answer.interrupted else 0
+
+
+def _choose(backend: str | None, generics: Mapping[str, int | str], options: Any) -> Choice:
+    """The backend named, or the default one."""
+    if backend is None:
+        choice = default_backend(str(generics.get("T", "")) or None, **options)
+    else:
+        choice = Choice(backend)
+        if backend != NATIVE:
+            for name in sorted(NATIVE_OPTIONS & set(options)):
+                fail("E5027", f"only the native backend has the option {name}")
+    find_loader(choice.backend)
+    return choice
+
+
+def _loaded(
+    card: Card,
+    choice: Choice,
+    may_change: bool,
+    generics: Mapping[str, int | str],
+    needed: int,
+    options: dict[str, Any],
+) -> Any:
+    """The model, ready to run; on another backend where the native one turns out to fail and
+    nobody asked for it."""
+    progress: Progress = options["progress"]
+    if choice.note is not None:
+        progress.say(choice.note)
+    bound = {**generics, "MaxSeq": _positions(choice.backend, generics, needed)}
+    if choice.backend != NATIVE:
+        return load(card, choice.backend, generics=bound, **options)
+    from linnet.native import NativeError
+
+    try:
+        loaded = load(card, choice.backend, generics=bound, **options)
+        loaded.prepare("prefill", "decode", note=lambda: progress.say(COMPILING))
+    except NativeError as error:
+        if not may_change:
+            raise
+        other = other_backend(str(error).splitlines()[0], options)
+        return _loaded(card, other, False, generics, needed, options)
+    return loaded
 
 
 def load_text(card: Card, files: list[Path], progress: Progress) -> TextModel:

@@ -78,8 +78,10 @@ def write(
     numerics: str = "fast",
     runtime_operators: bool = False,
     absent: frozenset[str] = frozenset(),
+    trusting: bool = False,
+    appends: bool = False,
 ) -> Written:
-    """The model of an entry and what its inputs and outputs stand for."""
+    """The model of an entry and what its inputs and outputs stand for; see `Job` for the rest."""
     if not MIN_OPSET <= opset <= NEWEST_OPSET:
         raise ExportError(f"opset is from {MIN_OPSET} to {NEWEST_OPSET}, not {opset}")
     if numerics not in NUMERICS:
@@ -97,6 +99,8 @@ def write(
         tied or {},
         absent,
         microsoft=runtime_operators,
+        trusting=trusting,
+        appends=appends,
     )
     return write_entry(job)
 

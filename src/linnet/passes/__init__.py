@@ -10,6 +10,7 @@ from linnet.passes.bound import (
 from linnet.passes.generics import BindError
 from linnet.passes.natives import NativeChoice, NativeQuery, NativeSelector
 from linnet.passes.pipeline import Lowered, lower
+from linnet.passes.storage import Storage
 
 __all__ = [
     "BindError",
@@ -21,6 +22,7 @@ __all__ = [
     "NativeSelector",
     "ParamInfo",
     "StateInfo",
+    "Storage",
     "bind",
     "lower",
 ]

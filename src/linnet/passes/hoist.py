@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from linnet.ir import Function
-from linnet.passes.module import Module
+from linnet.passes.module import Module, Note
 from linnet.passes.motion import Invariant, Mover, Split
 from linnet.passes.placing import Traits
 
@@ -36,6 +36,7 @@ class _Hoister:
     bases: dict[str, str] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)  # made name -> the name it came under
     done: dict[tuple[str, Invariant, bool], Split] = field(default_factory=dict)
+    notes: list[Note] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         functions = self.module.functions
@@ -52,7 +53,15 @@ class _Hoister:
                 invariant = None
             if key not in self.done:
                 self.done[key] = Mover(self, function, invariant, total_only).run()
+                self.note(name, self.done[key])
         return self.done[key]
+
+    def note(self, name: str, split: Split) -> None:
+        if split.once is None:
+            return
+        made = ", ".join(dict.fromkeys(v.name or str(v.type) for v in split.extras))
+        text = f"made before the loop that calls it, not in each turn: {made}"
+        self.notes.append(Note("hoist", self.module.origin(name), text))
 
     def original(self, name: str) -> Function:
         return self.module.functions[name]
@@ -78,4 +87,5 @@ class _Hoister:
             for entry, function in self.module.entries.items()
         }
         prepared = tuple(n for n in self.made if self.sources[n] in self.module.prepared)
-        return Module(self.made, entries, self.origins, prepared, self.bases)
+        made = Module(self.made, entries, self.origins, prepared, self.bases)
+        return made.noting((*self.module.notes, *self.notes))

@@ -17,7 +17,7 @@ from linnet.ir.rewrite import Rewriter
 from linnet.ir.walk import walk
 from linnet.passes.carry import carry
 from linnet.passes.masks import MaskFact, mask_facts
-from linnet.passes.module import Module
+from linnet.passes.module import Module, Note
 from linnet.types import Subst
 
 
@@ -51,8 +51,11 @@ def natives(module: Module, select: NativeSelector | None) -> Module:
         return module
     module = carry(module)
     facts = mask_facts(module)
-    functions = {n: _function(module, f, select, facts[n]) for n, f in module.functions.items()}
-    return module.with_functions(functions)
+    notes: list[Note] = []
+    functions = {
+        n: _function(module, f, select, facts[n], notes) for n, f in module.functions.items()
+    }
+    return module.with_functions(functions).noting(notes)
 
 
 def _generics(module: Module, callee: Function, call: Op) -> dict[str, Dim]:
@@ -66,6 +69,7 @@ def _function(
     function: Function,
     select: NativeSelector,
     facts: Mapping[Value, MaskFact],
+    notes: list[Note],
 ) -> Function:
     ops = {name for name, f in module.functions.items() if f.kind == "op"}
     if not any(op.kind == "call" and op.attrs["callee"] in ops for op in walk(function.body)):
@@ -83,6 +87,9 @@ def _function(
         )
         if choice is None:
             return None
+        if any(op.operands[k] not in choice.operands for k in known):
+            text = f"`{choice.kernel}` reads as far as the mask reaches; no mask is made"
+            notes.append(Note("natives", module.origin(function.name), text))
         attrs = {**choice.attrs, "kernel": choice.kernel, "origin": module.origins[callee.name]}
         return rw.builder.emit_many(
             "native",

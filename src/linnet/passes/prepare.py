@@ -18,7 +18,7 @@ from types import MappingProxyType
 from linnet.ir import Function, Op, Ref, Region, Value
 from linnet.ir.rewrite import Rewriter
 from linnet.ir.walk import free_of_op
-from linnet.passes.module import Module
+from linnet.passes.module import Module, Note
 from linnet.passes.placing import Traits, is_trivial
 from linnet.passes.simplify import simplify_function
 from linnet.types import DType, TensorType, TupleType
@@ -33,6 +33,7 @@ def prepare(module: Module, *, trainable: bool = False) -> Module:
     functions: dict[str, Function] = {}
     origins, bases = dict(module.origins), dict(module.bases)
     prepared: list[str] = []
+    notes: list[Note] = []
     for name, function in module.functions.items():
         found = _Finder(traits, trainable).run(function)
         groups = _grouped(found)
@@ -45,12 +46,15 @@ def prepare(module: Module, *, trainable: bool = False) -> Module:
             origins[made.name] = origins.get(name, name)
             bases[made.name] = _base_name(bases, function, group)
             prepared.append(made.name)
+            what = ", ".join(f"{v.name or 'a table'} {v.type}" for v in group.values)
+            said = f"made once for a model: {what}"
+            notes.append(Note("prepare", module.origin(name), said, len(group.values)))
             group.name = made.name
         functions[name] = _calling(function, groups)
     return replace(
         module, functions=functions, origins=origins, bases=bases,
         prepared=(*module.prepared, *prepared),
-    )  # fmt: skip
+    ).noting(notes)  # fmt: skip
 
 
 @dataclass(eq=False, slots=True)

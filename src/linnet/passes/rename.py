@@ -36,6 +36,7 @@ def rename(module: Module) -> Module:
         {names[n]: o for n, o in module.origins.items() if n in names},
         tuple(names[n] for n in module.prepared if n in names),
         {names[n]: b for n, b in module.bases.items() if n in names},
+        notes=module.notes,
     )
 
 

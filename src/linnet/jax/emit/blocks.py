@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
+from linnet.backends.emit.types import class_lines
 from linnet.backends.names import Names
 from linnet.jax.emit.names import field
 from linnet.passes import Binding, Instance, ParamInfo
@@ -9,22 +12,19 @@ from linnet.passes import Binding, Instance, ParamInfo
 
 class BlockTypes:
     """One pair of types for each block declaration below the root; one for the states only where
-    there are any."""
+    there are any. `kept` names further fields of a block, for what is made of its parameters once.
+    """
 
-    def __init__(self, binding: Binding, names: Names) -> None:
+    def __init__(
+        self, binding: Binding, names: Names, kept: Mapping[str, Sequence[str]] | None = None
+    ) -> None:
+        self._kept = kept or {}
         self.params: dict[str, str] = {}
         self.states: dict[str, str] = {}
-        self._lines: list[str] = []
+        self.sections: list[list[str]] = []  # the lines of each class
         self._names = names
         if binding.root is not None:
             self._declare(binding.root)
-
-    @property
-    def names(self) -> set[str]:
-        return {*self.params.values(), *self.states.values()}
-
-    def lines(self) -> list[str]:
-        return self._lines
 
     def _declare(self, instance: Instance) -> None:
         if instance.block in self.params:
@@ -34,16 +34,11 @@ class BlockTypes:
         for child in instance.children.values():
             for each in child[:1] if isinstance(child, tuple) else (child,):
                 self._declare(each)
-        self._class(self.params[instance.block], self._param_fields(instance))
+        self.sections.append(class_lines(self.params[instance.block], self._param_fields(instance)))
         if instance.states:
             name = self._names.fresh(f"{short}State")
             self.states[instance.block] = name
-            self._class(name, self._state_fields(instance))
-
-    def _class(self, name: str, fields: list[str]) -> None:
-        self._lines += [f"class {name}(NamedTuple):"]
-        self._lines += [f"    {line}" for line in fields] or ["    pass"]
-        self._lines += ["", ""]
+            self.sections.append(class_lines(name, self._state_fields(instance)))
 
     def _param_fields(self, instance: Instance) -> list[str]:
         fields = []
@@ -52,6 +47,7 @@ class BlockTypes:
                 fields.append(f"{field(name)}: jax.Array{' | None' * member.optional}")
         for name, child in instance.children.items():
             fields.append(f"{field(name)}: {self._kind(child, self.params)}")
+        fields += [f"{name}: Any = None" for name in self._kept.get(instance.block, ())]
         return fields
 
     def _state_fields(self, instance: Instance) -> list[str]:

@@ -4,22 +4,9 @@ from __future__ import annotations
 
 from linnet.backends.names import attribute
 
-MODULE_NAMES = frozenset(
-    {
-        "Any",
-        "Callable",
-        "IntEnum",
-        "NamedTuple",
-        "block",
-        "jax",
-        "jit",
-        "jnp",
-        "lax",
-        "math",
-        "partial",
-        "state",
-    }
-)
+STATE = "state"
+BLOCK = "block"
+MODULE_NAMES = frozenset({BLOCK, STATE, "jit"})
 
 
 def field(name: str) -> str:

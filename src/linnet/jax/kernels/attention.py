@@ -25,9 +25,19 @@ def attend(
     scores = scores * scale
     if mask is not None:
         scores = jnp.where(mask, scores, -1e30)
-    weights = jax.nn.softmax(scores, axis=-1)
-    mixed = jnp.einsum("bgrqk,bgkd->bgrqd", weights, v, preferred_element_type=jnp.float32)
+    mixed = weighted_values(jax.nn.softmax(scores, axis=-1), v)
     return mixed.astype(q.dtype).reshape(q.shape)
+
+
+def weighted_values(weights: jax.Array, v: jax.Array) -> jax.Array:
+    """weights [B, Hk, R, Q, K] in f32 by values [B, Hk, K, D]. By bf16 ones as a sum of two of
+    bf16, 16 bits in all: a product with f32 weights would copy the values to f32"""
+    if v.dtype != jnp.bfloat16:
+        return jnp.einsum("bgrqk,bgkd->bgrqd", weights, v, preferred_element_type=jnp.float32)
+    high = weights.astype(v.dtype)
+    both = jnp.stack((high, (weights - high.astype(jnp.float32)).astype(v.dtype)), 2)
+    mixed = jnp.einsum("bgprqk,bgkd->bgprqd", both, v, preferred_element_type=jnp.float32)
+    return mixed[:, :, 0] + mixed[:, :, 1]
 
 
 def attend_causal(q: jax.Array, k: jax.Array, v: jax.Array, scale: Any) -> jax.Array:
@@ -116,7 +126,7 @@ def attend_with_sinks(
     peak = jnp.maximum(scores.max(-1, keepdims=True), sink)
     powers = jnp.exp(scores - peak)
     weights = powers / (powers.sum(-1, keepdims=True) + jnp.exp(sink - peak))
-    mixed = jnp.einsum("bgrqk,bgkd->bgrqd", weights, v, preferred_element_type=jnp.float32)
+    mixed = weighted_values(weights, v)
     return mixed.astype(q.dtype).reshape(q.shape)
 
 

@@ -55,9 +55,10 @@ def to_integer(x: jax.Array, dtype: Any) -> jax.Array:
     """truncated toward zero; the nearest value where it lies outside, 0 for NaN"""
     x = x.astype(jnp.float32) if x.dtype.itemsize < 4 else x
     info = jnp.iinfo(dtype)
-    inside = jnp.where((x > info.min) & (x < info.max), x, 0).astype(dtype)
-    inside = jnp.where(x >= info.max, jnp.array(info.max, dtype), inside)
-    return jnp.where(x <= info.min, jnp.array(info.min, dtype), inside)
+    low, high = float(info.min), float(info.max)  # as integers they may not fit JAX's own
+    inside = jnp.where((x > low) & (x < high), x, 0).astype(dtype)
+    inside = jnp.where(x >= high, jnp.array(info.max, dtype), inside)
+    return jnp.where(x <= low, jnp.array(info.min, dtype), inside)
 
 
 def divide(a: Any, b: Any) -> jax.Array:

@@ -2,42 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from linnet.backends.expr import ATOM, Expr, joined
+from linnet.backends.emit.calls import made, operands_of, text_of
+from linnet.backends.emit.dtypes import dtype_of
+from linnet.backends.expr import Expr
 from linnet.backends.folding import literal
 from linnet.backends.natives import Case, Predicate
 from linnet.backends.natives import Native as AnyNative
-from linnet.ir import Op, Value
-from linnet.jax.emit.dtypes import dtype_of
+from linnet.ir import Op
 from linnet.jax.emit.writer import Writer
-from linnet.types import TensorType
 
 KernelWriter = Callable[[Writer, Op], Expr]
 if TYPE_CHECKING:
     Native = AnyNative[KernelWriter]
 else:  # an alias with arguments sets an attribute of what it makes, which has slots
     Native = AnyNative
-
-
-def text_of(w: Writer, value: Value) -> Expr:
-    """One use of an operand: arrays whole, host numbers as they are."""
-    expr = w.get(value)
-    if not isinstance(value.type, TensorType) or not value.type.shape:
-        return expr
-    return w.whole(expr, value.type)
-
-
-def operands_of(w: Writer, op: Op) -> list[Expr]:
-    return [text_of(w, value) for value in op.operands]
-
-
-def made(op: Op, text: str, exprs: Sequence[Expr], prec: int = ATOM) -> Expr:
-    """A native's result, of its whole shape."""
-    type_ = op.results[0].type
-    rank = len(type_.shape) if isinstance(type_, TensorType) else 0
-    return Expr(text, prec, rank=rank, names=joined(tuple(exprs)))
 
 
 def number_text(expr: Expr) -> str:

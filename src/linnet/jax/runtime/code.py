@@ -61,6 +61,23 @@ class Loaded:
     namespace: dict[str, Any]
     ready: tuple[Any, ...] | None = field(default=None)
 
+    @property
+    def makers(self) -> dict[str, list[tuple[str, Callable[..., Any]]]]:
+        """What makes the fields that blocks hold besides their parameters, by the blocks' paths."""
+        made: dict[str, list[tuple[str, Callable[..., Any]]]] = {}
+        for kept in self.code.plan.kept:
+            run = self.alone(kept.function)
+            for path in kept.paths:
+                made.setdefault(path, []).append((kept.field, run))
+        return made
+
+    def alone(self, key: str) -> Callable[..., Any]:
+        """A function of the module compiled by itself."""
+        run: Callable[..., Any] = self.namespace[self.code.generated.names[key]]
+        if self.code.plan.stepped:
+            return run
+        return jax.jit(run, compiler_options=compiler_options(self.code.settings))
+
 
 def compiler_options(settings: Settings) -> dict[str, Any] | None:
     """XLA's options under which every rounding of a body happens."""
@@ -95,11 +112,13 @@ def generate(
     if settings.scan and not planned.stepped:
         everything = frozenset(p.path for p in binding.params)
         stacked = stackable(binding, everything if present is None else present)
-        jitted = frozenset(planned.ready) if stacked else jitted
+        if stacked:
+            jitted = frozenset((*planned.ready, *(k.function for k in planned.kept)))
     options = Options(
         settings.numerics, settings.trainable, title, jitted,
         compiler_options(settings) if planned.stepped else None,
         settings.donate and planned.stepped, stacked,
+        {k.function: k.field for k in planned.kept},
     )  # fmt: skip
     writer = ModuleWriter(
         binding, planned.functions, {entry: lowered.entries[entry]}, planned.origins, KERNELS,
@@ -162,12 +181,5 @@ def _stacking(
 def prepare(loaded: Loaded) -> tuple[Any, ...]:
     """What the entry takes after its inputs, worked out once."""
     if loaded.ready is None:
-        options = compiler_options(loaded.code.settings)
-        made = []
-        for key in loaded.code.plan.ready:
-            run = loaded.namespace[loaded.code.generated.names[key]]
-            if not loaded.code.plan.stepped:
-                run = jax.jit(run, compiler_options=options)
-            made.append(run())
-        loaded.ready = tuple(made)
+        loaded.ready = tuple(loaded.alone(key)() for key in loaded.code.plan.ready)
     return loaded.ready

@@ -96,7 +96,7 @@ class Entry:
         """The parameters as the code takes them; its own are put together once."""
         if params is not self._parameters:
             return self._program.params(loaded, arrays.get)
-        key = loaded.code.stacked
+        key = loaded.code.stacked, loaded.code.plan.kept
         if key not in self._trees:
             self._trees[key] = self._program.params(loaded, arrays.get)
         return self._trees[key]

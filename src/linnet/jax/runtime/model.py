@@ -75,7 +75,7 @@ class Program:
         stacked = loaded.code.stacked
         if stacked not in self._stacked:
             self._stacked[stacked] = Trees(self.binding, stacked)
-        return self._stacked[stacked].params(find)
+        return self._stacked[stacked].params(find, loaded.makers)
 
     def read(self, name: str, inputs: Any, generics: Mapping[str, Any] | None) -> Checked:
         """The inputs as compiled code takes them, everything about them checked."""
@@ -132,7 +132,7 @@ class Model:
         self._parameters = dict(parameters)
         self._lock = threading.RLock()
         self._broken: str | None = None
-        self._built: dict[Any, Any] = {}  # trees of parameters
+        self._built: dict[Any, Any] = {}  # trees of parameters and of what is made of them
         self._state: Any = None
         self.reset_state()
 
@@ -184,7 +184,7 @@ class Model:
         return self._apart(made) if callee.takes_state else made
 
     def _params(self, loaded: Loaded) -> Any:
-        key = loaded.code.stacked
+        key = loaded.code.stacked, loaded.code.plan.kept
         if key not in self._built:
             self._built[key] = self._program.params(loaded, self._parameters.get)
         return self._built[key]

@@ -6,7 +6,8 @@ JAX flattens and compares named tuples fast, and one set of types serves every e
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import jax
@@ -18,6 +19,11 @@ from linnet.passes import Binding, Instance, ParamInfo
 
 Find = Callable[[str], Any]
 Flat = Mapping[str, Any]
+# By the paths of blocks: fields beside the parameters, and what makes them of the block.
+Makers = Mapping[str, Sequence[tuple[str, Callable[..., Any]]]]
+
+
+_NONE: Makers = MappingProxyType({})
 
 
 class Trees:
@@ -28,9 +34,10 @@ class Trees:
         self.root, self.stacked = binding.root, stacked
         self._types: dict[tuple[str, bool, tuple[str, ...]], Any] = {}
 
-    def params(self, find: Find) -> Any:
-        """The parameters; `find` gives the array at a path, None where an optional is absent."""
-        return None if self.root is None else self._params(self.root, "", find)
+    def params(self, find: Find, makers: Makers = _NONE) -> Any:
+        """The parameters, and what is made of them; `find` gives the array at a path, None where
+        an optional is absent."""
+        return None if self.root is None else self._params(self.root, "", find, makers)
 
     def states(self, find: Find) -> Any:
         return None if self.root is None else self._states(self.root, "", find)
@@ -54,27 +61,32 @@ class Trees:
             self._types[key] = namedtuple(name, fields)
         return self._types[key]
 
-    def _params(self, instance: Instance, prefix: str, find: Find) -> Any:
+    def _params(self, instance: Instance, prefix: str, find: Find, makers: Makers) -> Any:
         values: dict[str, Any] = {}
         for name, member in instance.members.items():
             if isinstance(member, ParamInfo):
                 values[field(name)] = find(prefix + name)
         for name, child in instance.children.items():
-            values[field(name)] = self._param_child(instance, name, child, prefix, find)
-        return self._type(instance.block, False, tuple(values))(**values)
+            values[field(name)] = self._param_child(instance, name, child, prefix, find, makers)
+        block = self._type(instance.block, False, tuple(values))(**values)
+        made = {name: make(block) for name, make in makers.get(prefix[:-1], ())}
+        if not made:
+            return block
+        return self._type(instance.block, False, (*values, *made))(**values, **made)
 
     def _param_child(
         self, instance: Instance, name: str, child: Instance | tuple[Instance, ...], prefix: str,
-        find: Find,
+        find: Find, makers: Makers,
     ) -> Any:  # fmt: skip
         if isinstance(child, tuple):
-            parts = [self._params(c, f"{prefix}{name}.{k}.", find) for k, c in enumerate(child)]
+            starts = (f"{prefix}{name}.{k}." for k in range(len(child)))
+            parts = [self._params(c, s, find, makers) for c, s in zip(child, starts, strict=True)]
             return stack(parts) if (instance.block, name) in self.stacked else tuple(parts)
         inner = f"{prefix}{name}."
         optional = name in instance.optional_children
         if optional and all(find(inner + p.path) is None for p in child.params):
             return None
-        return self._params(child, inner, find)
+        return self._params(child, inner, find, makers)
 
     def _states(self, instance: Instance, prefix: str, find: Find) -> Any:
         values: dict[str, Any] = {}

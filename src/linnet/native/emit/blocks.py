@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from linnet.native.emit.dtypes import dtype_of, stored
 from linnet.native.emit.names import Names, reserved, safe
 from linnet.native.emit.values import Place
 from linnet.passes import Instance, ParamInfo
+from linnet.types import DType
 
 Key = tuple[object, ...]
+_PACKED = "_packed"  # what names of packed forms end with
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A parameter, or several that lie together: packed, or as one array."""
+
+    paths: tuple[str, ...]
+    packed: bool
 
 
 class Structs:
@@ -23,6 +34,9 @@ class Structs:
         self.samples: dict[Key, Instance] = {}
         self.packs: set[tuple[Key, str]] = set()
         self.raws: set[tuple[Key, str]] = set()
+        self.sure: set[tuple[Key, str]] = set()  # of `packs`: those that code needs packed
+        self.eithers: set[tuple[Key, str]] = set()  # taken packed where they are, else as they are
+        self.groups: dict[Key, dict[tuple[str, ...], str]] = {}  # parameters that lie together
         self.kept: list[Instance] = []
         self._members: dict[str, str] = {}
         self._used: set[str] = set()
@@ -34,7 +48,7 @@ class Structs:
             base = safe(text)
             if base != text or base[0].isupper():  # structs' names start so
                 base += "_"
-            while base in self._used or base in reserved():
+            while base in self._used or base in reserved() or base.endswith(_PACKED):
                 base += "_"
             self._used.add(base)
             self._members[text] = base
@@ -68,13 +82,28 @@ class Structs:
 
     def packed(self, instance: Instance, member: str) -> str:
         """The member that holds a parameter's packed form, which is filled in from now on."""
+        self.sure.add((self._key(instance), member))
+        return self._packed(instance, member)
+
+    def either(self, place: Place) -> str:
+        """The member that holds a parameter's packed form where there is one, and is null where
+        the parameter is held as an array instead."""
+        self.eithers.add((self._key(place.instance), place.member))
+        return self._packed(place.instance, place.member)
+
+    def _packed(self, instance: Instance, member: str) -> str:
         self.name(instance)
         self.packs.add((self._key(instance), member))
-        return f"{self.member(member)}_packed"
+        joined = member in self.groups.get(self._key(instance), {}).values()
+        return f"{member if joined else self.member(member)}{_PACKED}"
 
-    def is_packed(self, place: Place) -> bool:
-        """Whether the parameter's packed form is wanted by something written before."""
-        return (self._key(place.instance), place.member) in self.packs
+    def group(self, instance: Instance, parts: tuple[str, ...], name: str) -> str:
+        """The member that holds parameters below a block which lie together; `parts` are paths."""
+        self.name(instance)
+        members = self.groups.setdefault(self._key(instance), {})
+        if parts not in members:
+            members[parts] = self.member(name)  # which no member of the source has
+        return members[parts]
 
     def use(self, place: Place) -> None:
         """Notes that code reads a parameter itself."""
@@ -101,6 +130,14 @@ class Structs:
             if (key, name) in self.packs:
                 fields.append(f"  const linnet::PackedMatrix* {place}_packed = nullptr;")
                 fill.append(f"    pointers.next_packed({place}_packed);")
+        for name in self.groups.get(key, {}).values():
+            if (key, name) in self.packs:
+                fields.append(f"  const linnet::PackedMatrix* {name}_packed = nullptr;")
+                fill.append(f"    pointers.next_packed({name}_packed);")
+            if (key, name) in self.raws:
+                kind = stored(self._dtype(instance, key, name))
+                fields.append(f"  const {kind}* {name} = nullptr;")
+                fill.append(f"    pointers.next_joined({name});")
         for name, child in instance.children.items():
             place = self.member(name)
             if not isinstance(child, tuple):
@@ -112,29 +149,49 @@ class Structs:
         return ["", f"struct {struct} {{", *fields, "", "  void fill(Pointers& pointers) {",
                 *fill, *([] if fill else ["    (void)pointers;"]), "  }", "};"]  # fmt: skip
 
-    def packed_paths(self, root: Instance) -> list[str]:
-        """The paths of parameters whose packed form is wanted, in the order of `fill`."""
-        return self._paths(root, self.packs)
+    def _dtype(self, instance: Instance, key: Key, member: str) -> DType:
+        parts = next(parts for parts, name in self.groups[key].items() if name == member)
+        return dtype_of(next(p.type for p in instance.params if p.path == parts[0]))
+
+    def wanted(self, root: Instance) -> list[Wanted]:
+        """The weights wanted besides single arrays, in the order of `fill`."""
+        found: list[Wanted] = []
+        for instance, prefix in _all(root):
+            key = self._key(instance)
+            found += [Wanted((prefix + name,), True) for name in instance.members
+                      if (key, name) in self.packs]  # fmt: skip
+            for parts, name in self.groups.get(key, {}).items():
+                paths = tuple(prefix + part for part in parts)
+                found += [Wanted(paths, form) for form, forms in ((True, self.packs),
+                          (False, self.raws)) if (key, name) in forms]  # fmt: skip
+        return found
+
+    def either_paths(self, root: Instance) -> list[str]:
+        """The paths of parameters that code takes packed or as they are."""
+        return self._paths(root, self.eithers - self.sure)
 
     def raw_paths(self, root: Instance) -> list[str]:
         """The paths of parameters that code reads themselves."""
         return self._paths(root, self.raws)
 
     def _paths(self, root: Instance, wanted: set[tuple[Key, str]]) -> list[str]:
-        found: list[str] = []
+        return [
+            prefix + name
+            for instance, prefix in _all(root)
+            for name in instance.members
+            if (self._key(instance), name) in wanted
+        ]
 
-        def visit(instance: Instance, prefix: str) -> None:
-            key = self._key(instance)
-            found.extend(prefix + name for name in instance.members if (key, name) in wanted)
-            for name, child in instance.children.items():
-                if not isinstance(child, tuple):
-                    visit(child, f"{prefix}{name}.")
-                    continue
-                for k, element in enumerate(child):
-                    visit(element, f"{prefix}{name}.{k}.")
 
-        visit(root, "")
-        return found
+def _all(instance: Instance, prefix: str = "") -> Iterator[tuple[Instance, str]]:
+    """Every block with what its members' paths start with, in the order of `fill`."""
+    yield instance, prefix
+    for name, child in instance.children.items():
+        if not isinstance(child, tuple):
+            yield from _all(child, f"{prefix}{name}.")
+            continue
+        for k, element in enumerate(child):
+            yield from _all(element, f"{prefix}{name}.{k}.")
 
 
 def paths(instance: Instance, states: bool, prefix: str = "") -> Iterator[str]:

@@ -13,7 +13,7 @@ from linnet.native.emit.leaves import Leaf, leaves, rebuilt, taken_apart
 from linnet.native.emit.values import Buffer, Entry, Lazy, Maybe, Scalar, Term
 from linnet.native.emit.writer import Writer
 from linnet.passes import Instance
-from linnet.types import DType
+from linnet.types import DType, TensorType
 
 RegionWriter = Callable[[Writer, Region], None]
 
@@ -128,18 +128,25 @@ class Carried:
     is copied when all of them are worked out."""
 
     def __init__(self, w: Writer, operands: Sequence[Value], results: Sequence[Value],
-                 params: Sequence[Value]) -> None:  # fmt: skip
+                 params: Sequence[Value], body: Region | None = None) -> None:  # fmt: skip
         self.w, self.results, self.params = w, results, params
         self.leaves: list[list[Leaf]] = []
         self.names: list[list[str]] = []
-        for operand, result, param in zip(operands, results, params, strict=True):
+        # Memory that a turn's result is written to, where it can be; then the two change places.
+        self.spare: dict[str, str] = {}
+        for k, (operand, result, param) in enumerate(zip(operands, results, params, strict=True)):
             hint = param.name or result.name or operand.name or "carried"
             found = leaves(result.type, hint)
             texts = parts_of(w, operand)
             self.leaves.append(found)
-            self.names.append(self._begin(found, texts))
+            made = None if body is None else _made_inside(w, body, k)
+            self.names.append(self._begin(found, texts, made is not None))
+            if made is not None:
+                w.targets[made] = self.spare[self.names[-1][0]]
 
-    def _begin(self, found: Sequence[Leaf], texts: Sequence[str]) -> list[str]:
+    def _begin(
+        self, found: Sequence[Leaf], texts: Sequence[str], spare: bool = False
+    ) -> list[str]:
         w, names = self.w, []
         for leaf, text in zip(found, texts, strict=True):
             name = w.names.fresh(leaf.name)
@@ -149,8 +156,12 @@ class Carried:
                 continue
             kind, count = stored(leaf.dtype), w.count(leaf.dims)
             guard = None if leaf.guard is None else texts[leaf.guard]
-            w.line(f"{kind}* const {name} = context.arena.take<{kind}>({count});")
+            sign = "*" if spare else "* const"
+            w.line(f"{kind}{sign} {name} = context.arena.take<{kind}>({count});")
             w.line(f"{_when(guard)}copy<{kind}>({name}, {text}, {count});")
+            if spare:
+                self.spare[name] = w.names.fresh("next")
+                w.line(f"{kind}* {self.spare[name]} = context.arena.take<{kind}>({count});")
         return names
 
     def enter(self) -> None:
@@ -167,6 +178,9 @@ class Carried:
             for leaf, name, text in zip(found, names, made, strict=True):
                 if name == text:
                     continue
+                if self.spare.get(name) == text:
+                    w.line(f"std::swap({name}, {text});")
+                    continue
                 if not leaf.is_tensor:
                     w.line(f"{name} = {text};")
                     continue
@@ -181,7 +195,7 @@ class Carried:
         every = {name for names in self.names for name in names}
         found = leaves(value.type, "next")
         for k, (leaf, text) in enumerate(zip(found, texts, strict=True)):
-            if text == own[k]:
+            if text in (own[k], self.spare.get(own[k])):
                 continue
             if not leaf.is_tensor:
                 if not _is_literal(text):
@@ -198,6 +212,15 @@ class Carried:
     def finish(self) -> None:
         for result, names in zip(self.results, self.names, strict=True):
             self.w.env[result] = rebuilt(result.type, iter(names))
+
+
+def _made_inside(w: Writer, body: Region, number: int) -> Value | None:
+    """The carried tensor's next value, where one operation of the body makes it for that alone."""
+    value = body.results[number]
+    if not isinstance(value.type, TensorType) or not value.type.shape or w.left.get(value) != 1:
+        return None
+    maker = next((op for op in body.ops if value in op.results), None)
+    return value if maker is not None and maker.kind in ("call", "native") else None
 
 
 def _when(guard: str | None) -> str:
@@ -309,7 +332,7 @@ def emit_for_subs(w: Writer, op: Op, write: RegionWriter) -> None:
     start, stop = op.attrs.get("start", 0), op.attrs.get("stop", len(array))
     body = op.regions[0]
     w.origin()
-    carried = Carried(w, op.operands, op.results, body.params)
+    carried = Carried(w, op.operands, op.results, body.params, body)
     text = w.ref(op.attrs["array"])
     if start >= stop:
         carried.finish()

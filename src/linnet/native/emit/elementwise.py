@@ -11,6 +11,7 @@ from linnet.ir import Op
 from linnet.native.emit.dtypes import HALF, dtype_of, held, literal
 from linnet.native.emit.nest import Nest
 from linnet.native.emit.values import (
+    Buffer,
     Lazy,
     Scalar,
     Tensor,
@@ -23,6 +24,7 @@ from linnet.native.emit.values import (
 from linnet.native.emit.writer import Writer
 from linnet.types import DType, EnumType, TensorType
 
+KERNEL_DTYPES = (DType.F32, DType.BF16)  # that the kernel library has
 FUNCTIONS = ("exp", "log", "sqrt", "rsqrt", "sin", "cos", "tanh", "erf", "floor")
 UNARY = ("neg", "not", "abs", *FUNCTIONS)
 COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
@@ -139,11 +141,15 @@ def combine(
             return nest.failing(held(dtype), made.text, level, op.result.name or "value")
         return Term(made.text, level, made.atomic)
 
+    added = None
+    if op.kind == "add" and w.module.fast and dtype in KERNEL_DTYPES and len(dims) > 0:
+        added = tuple(p for p in parts if isinstance(p, Buffer) and p.dims == dims)
+        added = added if len(added) == 2 else None
     total = cost + sum(map(cost_of, parts))
     roots = frozenset().union(*map(roots_of, parts))
     w.define(op.result, Lazy(
         dtype, dims, element, total, 1 + max(map(depth_of, parts), default=0), roots,
-        fails or any(map(fails_of, parts)), op.result.name,
+        fails or any(map(fails_of, parts)), op.result.name, added=added,
     ))  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from linnet.native.emit.leaves import Leaf, leaves, rebuilt
 from linnet.native.emit.names import comment
 from linnet.native.emit.values import Maybe
 from linnet.native.emit.writer import Writer
+from linnet.passes.join import JOINED
 from linnet.types import TensorType
 
 if TYPE_CHECKING:
@@ -50,8 +51,10 @@ HANDLED = frozenset((*HANDLERS, *_CONTROL))
 
 def write_region(w: Writer, region: Region) -> None:
     for op in region.ops:
+        if op in w.absorbed:
+            continue
         w.at(op)
-        handler = HANDLERS.get(op.kind)
+        handler = members.emit_joined if op.attrs.get(JOINED) else HANDLERS.get(op.kind)
         if handler is not None:
             handler(w, op)
             continue
@@ -127,7 +130,7 @@ def _targets(w: Writer, callee: Callee, outs: list[str]) -> None:
             name = next(names)
             while op is not None and single and value.type.shape:
                 w.targets[value] = name
-                if op.kind != "reshape":
+                if op.kind != "reshape" and op.attrs.get("alias") != (0,):
                     break
                 value = op.operands[0]
                 op, single = makers.get(value), w.left.get(value) == 1

@@ -14,6 +14,7 @@ from linnet.native.emit.values import (
     Dims,
     Lazy,
     Scalar,
+    Strided,
     Tensor,
     Term,
     cost_of,
@@ -32,12 +33,29 @@ def dims_of(value: Value) -> Dims:
     return type_.dims
 
 
-def view(part: Tensor, dims: Dims, make: object, extra: int = 0, name: str = "") -> Lazy:
+def view(
+    part: Tensor, dims: Dims, make: object, extra: int = 0, name: str = "",
+    strided: Strided | None = None,
+) -> Lazy:  # fmt: skip
     """A lazy tensor that reads `part` elsewhere."""
     return Lazy(
         part.dtype, dims, make, cost_of(part) + extra, depth_of(part) + 1,  # type: ignore[arg-type]
-        roots_of(part), fails_of(part), name,
+        roots_of(part), fails_of(part), name, strided=strided,
     )  # fmt: skip
+
+
+def strided_of(w: Writer, part: Tensor) -> Strided | None:
+    """The tensor as memory with steps, where it is that."""
+    if isinstance(part, Buffer):
+        steps = tuple(w.count(part.dims[k + 1 :]) for k in range(len(part.dims)))
+        return Strided(part.text, steps)
+    return part.strided if isinstance(part, Lazy) else None
+
+
+def _times(a: str, b: str) -> str:
+    if "1" in (a, b):
+        return a if b == "1" else b
+    return f"product({a}, {b})"
 
 
 def emit_broadcast(w: Writer, op: Op) -> None:
@@ -97,6 +115,10 @@ def reshaped(w: Writer, part: Tensor, dims: Dims, operand: Value, result: Value)
             return part
         term = part.term
         return Lazy(part.dtype, dims, lambda nest, index: term)
+    if isinstance(part, Lazy):
+        form = next((form for form in part.forms if form.dims == dims), None)
+        if form is not None:
+            return form
     groups = None if isinstance(part, Buffer) else _groups(part.dims, dims)
     if isinstance(part, Lazy) and groups is None:
         part = w.in_memory(part, operand.name or result.name)
@@ -114,7 +136,23 @@ def reshaped(w: Writer, part: Tensor, dims: Dims, operand: Value, result: Value)
                 places[axis] = nest.flat([dims[k] for k in parts], [index[k] for k in parts])
         return nest.element(source, places)
 
-    return view(source, dims, element)
+    return view(source, dims, element, strided=_split(w, source, dims, found))
+
+
+def _split(
+    w: Writer, source: Lazy, dims: Dims, groups: Sequence[tuple[int | None, tuple[int, ...]]]
+) -> Strided | None:
+    """The steps of a tensor whose axes are split."""
+    have = strided_of(w, source)
+    if have is None:
+        return None
+    steps = ["0"] * len(dims)
+    for axis, parts in groups:
+        for number, part in enumerate(parts):
+            if axis is None:
+                return None
+            steps[part] = _times(have.steps[axis], w.count([dims[k] for k in parts[number + 1 :]]))
+    return Strided(have.text, tuple(steps))
 
 
 def _groups(source: Dims, dims: Dims) -> tuple[tuple[int | None, tuple[int, ...]], ...] | None:
@@ -148,6 +186,8 @@ def emit_permute(w: Writer, op: Op) -> None:
     if isinstance(part, Scalar):
         w.define(op.result, part)
         return
+    if isinstance(part, Lazy) and part.turned is not None:  # turned twice is perhaps turned back
+        part, order = part.turned[0], tuple(part.turned[1][axis] for axis in order)
     moving = [axis for axis in order if not is_unit(part.dims[axis])]
     if isinstance(part, Buffer) and moving == sorted(moving):
         w.define(op.result, Buffer(part.text, part.dtype, dims, part.root))
@@ -159,7 +199,11 @@ def emit_permute(w: Writer, op: Op) -> None:
             places[axis] = index[k]
         return nest.element(part, places)
 
-    w.define(op.result, view(part, dims, element))
+    have = strided_of(w, part)
+    turned = None
+    if have is not None:
+        turned = Strided(have.text, tuple(have.steps[axis] for axis in order))
+    w.define(op.result, view(part, dims, element, strided=turned))
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +217,10 @@ def emit_slice(w: Writer, op: Op) -> None:
     dims = dims_of(op.result)
     if isinstance(part, Scalar):
         w.define(op.result, part)
+        return
+    piece = _piece(part, dims, op.attrs["bounds"]) if isinstance(part, Lazy) else None
+    if piece is not None:
+        w.define(op.result, piece)
         return
     zero, one = Dim.of(0), Dim.of(1)
     cuts = [
@@ -190,7 +238,36 @@ def emit_slice(w: Writer, op: Op) -> None:
         places = [_moved(nest, at, cut) for at, cut in zip(index, cuts, strict=True)]
         return nest.element(part, places)
 
-    w.define(op.result, view(part, dims, element))
+    w.define(op.result, view(part, dims, element, strided=_cut_out(w, part, cuts)))
+
+
+def _cut_out(w: Writer, part: Tensor, cuts: Sequence[_Cut]) -> Strided | None:
+    """The steps of a slice without steps of its own."""
+    have = strided_of(w, part)
+    if have is None or any(cut.step != Dim.of(1) for cut in cuts):
+        return None
+    text = have.text
+    for step, cut in zip(have.steps, cuts, strict=True):
+        start = w.size(cut.start)
+        if start.constant != 0:
+            text += f" + {_times(start.text, step)}"
+    return Strided(text if text == have.text else f"({text})", have.steps)
+
+
+def _piece(part: Lazy, dims: Dims, bounds: Sequence[tuple[Dim, Dim, Dim] | None]) -> Tensor | None:
+    """What the slice takes, where that is a piece that the tensor was made from."""
+    for piece in part.pieces:
+        bound = bounds[piece.axis]
+        rest = [k for k in range(len(dims)) if k != piece.axis]
+        if (
+            bound is not None
+            and Dim.of(bound[0]) == piece.start
+            and Dim.of(bound[2]) == Dim.of(1)
+            and dims[piece.axis] == piece.extent
+            and all(dims[k] == part.dims[k] for k in rest)
+        ):
+            return piece.entry
+    return None
 
 
 def _leading(

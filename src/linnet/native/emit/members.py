@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from linnet.ir import Op, Ref
 from linnet.native.emit.control import parts_of
 from linnet.native.emit.dtypes import dtype_of, held, loaded, stored, to_store
@@ -10,7 +12,11 @@ from linnet.native.emit.leaves import Leaf, leaves, rebuilt
 from linnet.native.emit.values import Buffer, Entry, Lazy, Maybe, Place, Scalar
 from linnet.native.emit.writer import Writer
 from linnet.passes import Instance
+from linnet.passes.join import JOINED
 from linnet.types import OptionalType, TensorType, Type
+
+if TYPE_CHECKING:
+    from linnet.native.emit.module import Callee
 
 
 def emit_param(w: Writer, op: Op) -> None:
@@ -20,7 +26,7 @@ def emit_param(w: Writer, op: Op) -> None:
     outer = Ref(ref.root, ref.steps[:-1])
     instance = w.instance_at(outer)
     assert isinstance(instance, Instance)
-    place = Place(instance, w.ref(outer), str(ref.steps[-1]))
+    place = Place(instance, w.ref(outer), str(ref.steps[-1]), ref)
     if isinstance(type_, OptionalType):
         w.module.structs.use(place)
         inner = _member(type_.inner, text, None, None)
@@ -29,6 +35,27 @@ def emit_param(w: Writer, op: Op) -> None:
     if isinstance(type_, TensorType) and not type_.shape:
         w.module.structs.use(place)
     w.define(op.result, _member(type_, text, None, place))
+
+
+def emit_joined(w: Writer, op: Op) -> None:
+    """Parameters that lie one after another, as one."""
+    places = []
+    for value in op.operands:
+        found = w.env.get(value)
+        assert isinstance(found, Buffer) and found.param is not None
+        places.append(found.param)
+        w.left[value] = w.left.get(value, 0) - 1
+    refs = [place.ref for place in places]
+    at: Ref = op.attrs["ref"]
+    instance = w.instance_at(at)
+    assert isinstance(instance, Instance)
+    parts = tuple(".".join(map(str, ref.steps[len(at.steps) :])) for ref in refs)
+    member = w.module.structs.group(instance, parts, op.attrs[JOINED])
+    place = Place(instance, w.ref(at), member, at.child(member), parts)
+    type_ = op.result.type
+    assert isinstance(type_, TensorType)
+    text = f"{place.block}.{member}"
+    w.define(op.result, Buffer(text, dtype_of(type_), type_.dims, None, place))
 
 
 def _member(type_: Type, text: str, root: str | None, place: Place | None) -> Entry:
@@ -86,6 +113,18 @@ def emit_call(w: Writer, op: Op) -> None:
     if op.attrs.get("prepared"):
         _prepared(w, op, callee.name, callee.number, arguments)
         return
+    with w.measured(_called(callee.origin_text, receiver)):
+        _call(w, op, callee, arguments)
+
+
+def _called(origin: str, receiver: Ref | None) -> str:
+    """A call as a profile names it: the block it is on and the function."""
+    name = origin.split(" ", 1)[0].rpartition("::")[2]
+    steps = () if receiver is None else receiver.steps
+    return ".".join([*map(str, steps), name.rpartition(".")[2]])
+
+
+def _call(w: Writer, op: Op, callee: Callee, arguments: list[str]) -> None:
     if not op.results:
         w.line(f"{callee.name}({', '.join(arguments)});")
         return
@@ -147,4 +186,5 @@ def emit_native(w: Writer, op: Op) -> None:
     w.origin()
     if op.attrs.get("in_place"):
         w.flush()
-    w.module.kernels[op.attrs["kernel"]](w, op)
+    with w.measured(op.attrs["kernel"]):
+        w.module.kernels[op.attrs["kernel"]](w, op)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from linnet.dims import Symbol
 from linnet.ir import Function, Op, Ref, Region
-from linnet.native.emit.blocks import Structs
+from linnet.native.emit.blocks import Structs, Wanted
 from linnet.native.emit.dtypes import held, loaded, stored, to_store
 from linnet.native.emit.function import write_function
 from linnet.native.emit.leaves import leaves
@@ -16,9 +16,17 @@ from linnet.native.emit.names import Names, comment
 from linnet.native.emit.values import Place
 from linnet.native.emit.writer import Writer
 from linnet.passes import Instance
+from linnet.passes.storage import Joined
 from linnet.types import TensorType
 
 KernelWriter = Callable[[Writer, Op], None]
+
+_PROFILE = (
+    'extern "C" int64_t linnet_profile(const void* held, Profile::Node* to, int64_t capacity) {',
+    "  return static_cast<const Held*>(held)->context.profile.read(to, capacity);",
+    "}",
+    "",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +35,7 @@ class Options:
 
     numerics: str = "fast"
     title: str = ""
+    profile: bool = False
 
 
 @dataclass(slots=True)
@@ -63,9 +72,13 @@ class Generated:
     function: Function
     sizes: tuple[str, ...]
     writes: bool
-    packed: tuple[str, ...] = ()  # parameters wanted in packed form, in the order of binding
+    wanted: tuple[Wanted, ...] = ()  # weights wanted packed or joined, in the order of binding
     raw: frozenset[str] = frozenset()  # parameters wanted as they are
     kernels: bool = False  # whether the text calls the kernel library
+    places: tuple[str, ...] = ()  # what a profile's places are called
+    joined: tuple[Joined, ...] = ()  # parameters that are read as one and lie together
+    either: frozenset[str] = frozenset()  # parameters taken packed where they are, else as they are
+    unread: frozenset[str] = frozenset()  # parameters that no code reads by themselves
 
 
 class ModuleWriter:
@@ -90,6 +103,11 @@ class ModuleWriter:
         self._writing: dict[int, bool] = {}
         self.top_names: set[str] = set()
         self.uses_kernels = False
+        self.places: dict[str, int] = {}
+
+    def place(self, name: str) -> int:
+        """The number of a place in a profile."""
+        return self.places.setdefault(name, len(self.places))
 
     @property
     def fast(self) -> bool:
@@ -163,12 +181,16 @@ class ModuleWriter:
         body = self._distinct(texts)
         text = "\n".join([*self._header(), *self.structs.text(), *body, "", *self._glue(entry)])
         sizes = tuple(g.name for g in entry.function.generics)
-        packed, raw = [], []
-        if self.root is not None:
-            packed, raw = self.structs.packed_paths(self.root), self.structs.raw_paths(self.root)
-        return Generated(
-            text + "\n", entry.function, sizes, entry.writes, tuple(packed), frozenset(raw),
-            self.uses_kernels,
+        made = Generated(
+            text + "\n", entry.function, sizes, entry.writes, kernels=self.uses_kernels,
+            places=tuple(self.places),
+        )  # fmt: skip
+        if self.root is None:
+            return made
+        return replace(
+            made, wanted=tuple(self.structs.wanted(self.root)),
+            raw=frozenset(self.structs.raw_paths(self.root)),
+            either=frozenset(self.structs.either_paths(self.root)),
         )  # fmt: skip
 
     def _distinct(self, texts: Mapping[str, list[str]]) -> list[str]:
@@ -229,6 +251,7 @@ class ModuleWriter:
 
     def _run(self, entry: Callee) -> list[str]:
         lines = [
+            *(_PROFILE if self.options.profile else ()),
             'extern "C" int32_t linnet_run(void* held, const void* const* inputs,',
             "                              const int64_t* sizes, void* const* outputs,",
             "                              char* message, int64_t capacity) {",
@@ -248,7 +271,11 @@ class ModuleWriter:
                 number += 1
         arguments += [f"sizes[{k}]" for k, g in enumerate(entry.function.generics)
                       if isinstance(g.var, Symbol)]  # fmt: skip
-        return [*lines, *self._results(entry, arguments), "  });", "}"]
+        results = self._results(entry, arguments)
+        if self.options.profile:
+            clock = "    model->context.profile"
+            results = [f"{clock}.begin();", *results, f"{clock}.end();"]
+        return [*lines, *results, "  });", "}"]
 
     def _results(self, entry: Callee, arguments: list[str]) -> list[str]:
         results = entry.function.body.results

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import cache
-from importlib.resources import files
 
 from linnet.diagnostics.escape import escape_text
+from linnet.native.support import header_texts
 
 _KEYWORDS = frozenset(
     "alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t "
@@ -21,7 +21,7 @@ _KEYWORDS = frozenset(
     "xor_eq typeof restrict main linux unix i386 context block arena pointers inputs outputs "
     "sizes params states message capacity model size_t ptrdiff_t int8_t int16_t int32_t "
     "int64_t uint8_t uint16_t uint32_t uint64_t std linnet held Held linnet_open linnet_close "
-    "linnet_bind linnet_run operator each fill errno assert stdin stdout stderr signbit isnan "
+    "linnet_bind linnet_run linnet_profile operator each fill errno assert stdin stdout stderr signbit isnan "
     "isinf isfinite isnormal fpclassify".split()
 )
 _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
@@ -32,8 +32,8 @@ _NAMED = re.compile(r"\b(?:struct|class|using|#define)\s+([A-Za-z_][A-Za-z0-9_]*
 @cache
 def reserved() -> frozenset[str]:
     """Every word that generated code's own part may use: keywords and the support header's."""
-    text = files("linnet.native").joinpath("support/linnet/support.h").read_text("utf-8")
-    code = "\n".join(line.partition("//")[0] for line in text.splitlines())
+    lines = [line for text in header_texts() for line in text.splitlines()]
+    code = "\n".join(line.partition("//")[0] for line in lines)
     return _KEYWORDS | frozenset((*_CALLED.findall(code), *_NAMED.findall(code)))
 
 

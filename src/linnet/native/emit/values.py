@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from linnet.dims import Dim
+from linnet.ir import Ref
 from linnet.passes import Instance
 from linnet.types import DType
 
@@ -50,11 +51,14 @@ class Scalar:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A block's parameter: the block, its C++ expression, the parameter's name."""
+    """A block's parameter: the block, its C++ expression, the parameter's name; `parts` are the
+    paths from the block of the parameters that lie together as this one, if they do."""
 
     instance: Instance
     block: str
     member: str
+    ref: Ref
+    parts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +88,30 @@ class Lazy:
     roots: frozenset[str] = NO_ROOTS
     fails: bool = False
     name: str = ""
+    # The same elements under other names, so that a slice, a turn or a reshape of them can be memory:
+    pieces: tuple[Piece, ...] = ()  # runs of the positions along one axis
+    turned: tuple[Buffer, tuple[int, ...]] | None = None  # this memory's axes in this order
+    forms: tuple[Lazy, ...] = ()  # in other shapes
+    strided: Strided | None = None  # memory with a step for each axis
+    added: tuple[Buffer, Buffer] | None = None  # the sum of two tensors of this shape
+
+
+@dataclass(frozen=True, slots=True)
+class Strided:
+    """Elements at pointer `text`, each axis with the C++ expression of its step."""
+
+    text: str
+    steps: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """`extent` positions of an axis, from `start` on, as a tensor of its own."""
+
+    axis: int
+    start: Dim
+    extent: Dim
+    entry: Buffer | Lazy
 
 
 Tensor = Scalar | Buffer | Lazy

@@ -15,6 +15,7 @@ from linnet.dims import Dim, Symbol
 from linnet.ir import Function, Op, Ref, Region, SubVar, Value
 from linnet.ir.walk import free_values, use_counts
 from linnet.native.emit.dtypes import HALF, dtype_of, held, stored, to_store
+from linnet.native.emit.fusion import gated_products
 from linnet.native.emit.names import Names, comment, quoted
 from linnet.native.emit.nest import Nest
 from linnet.native.emit.sizes import Size, size_text
@@ -26,6 +27,7 @@ from linnet.native.emit.values import (
     Lazy,
     Maybe,
     Scalar,
+    Strided,
     Tensor,
     Term,
     is_unit,
@@ -53,6 +55,8 @@ class Writer:
         self.size_names: dict[Symbol, str] = {}
         self.subs: dict[SubVar, tuple[str, Instance]] = {}
         self.targets: dict[Value, str] = {}  # where a value that is returned is to be written
+        self.gated = gated_products(function)
+        self.absorbed: set[Op] = set()  # operations that another one's code takes care of
         self.span: Span | None = function.span
         self.shown: str = ""
 
@@ -75,6 +79,16 @@ class Writer:
         self.env = before  # what was put in memory inside is gone
         self.indent -= 1
         self.line("}")
+
+    @contextmanager
+    def measured(self, name: str) -> Iterator[None]:
+        """Where a profile is wanted, the lines written inside are a place of their own in it."""
+        if not self.module.options.profile:
+            yield
+            return
+        self.line(f"context.profile.enter({self.module.place(name)});")
+        yield
+        self.line("context.profile.leave();")
 
     def at(self, op: Op) -> None:
         """Notes where in the source the next lines come from."""
@@ -155,6 +169,16 @@ class Writer:
         self.env[value] = made
         return made
 
+    def strided(self, value: Value) -> Strided:
+        """The value in memory with a step for each axis, the last one's 1."""
+        found = self.env.get(value)
+        if isinstance(found, Lazy) and found.strided is not None and found.strided.steps[-1] == "1":
+            self.left[value] = self.left.get(value, 0) - 1
+            return found.strided
+        made = self.buffer(value)
+        steps = (self.count(made.dims[k + 1 :]) for k in range(len(made.dims)))
+        return Strided(made.text, tuple(steps))
+
     def repeated(self, value: Value) -> Tensor:
         """The value for a reader that looks at elements more than once."""
         found = self.tensor(value)
@@ -234,6 +258,11 @@ class Writer:
     def fill(self, out: Buffer, entry: Tensor, start: Term | None = None) -> None:
         """Writes every element of `entry`, from element `start` of `out` on."""
         dims = entry.dims if not isinstance(entry, Scalar) else ()
+        if isinstance(entry, Lazy) and entry.added is not None and start is None:
+            a, b = entry.added
+            self.module.uses_kernels = True
+            self.line(f"linnet::add({a.text}, {b.text}, {self.count(dims)}, {out.text});")
+            return
         nest = Nest(self, dims)
         term = nest.element(entry, nest.index, last=True)
         place = nest.flat(dims, nest.index)

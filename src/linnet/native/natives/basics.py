@@ -26,6 +26,15 @@ def _linear(w: Writer, op: Op) -> None:
     weight = w.weight(op.operands[1])
     bias = w.buffer(op.operands[2]).text if len(op.operands) > 2 else "nullptr"
     count = rows(w, x.dims)
+    gated = w.gated.get(op)
+    if gated is not None and weight.param is not None:
+        w.absorbed.update(gated.absorbed)
+        w.module.uses_kernels = True
+        out = w.result(gated.result)
+        packed = w.module.packed(weight.param)
+        w.line(f"linnet::linear_silu_mul({packed}, {x.text}, {count}, {out.text});")
+        w.define(gated.result, out)
+        return
     out = result_buffer(w, op)
     if weight.param is not None:
         packed = w.module.packed(weight.param)
@@ -42,20 +51,19 @@ def _linear(w: Writer, op: Op) -> None:
 
 
 def _embedding(w: Writer, op: Op) -> None:
-    """Rows of the table, or of its packed form where a tied head has that already."""
+    """Rows of the table, or of its packed form where it has one: as a tied head's weight, say."""
     ids = w.buffer(op.operands[0])
     table = w.weight(op.operands[1])
     count = w.count(ids.dims)
     vocab, width = (w.size(dim).text for dim in table.dims)
     out = result_buffer(w, op)
-    if table.param is not None and w.module.structs.is_packed(table.param):
-        given = f"{w.module.packed(table.param)}, {ids.text}"
-    else:
-        if table.param is not None:
-            w.module.structs.use(table.param)
-        given = f"{table.text}, {vocab}, {width}, {ids.text}"
+    rest = f"{ids.text}, {count}, {out.text}"
+    call = f"linnet::embedding({table.text}, {vocab}, {width}, {rest})"
+    if table.param is not None:
+        packed = f"{table.param.block}.{w.module.structs.either(table.param)}"
+        call = f"{packed} ? linnet::embedding(*{packed}, {rest}) : {call}"
     bad = w.names.fresh("bad")
-    w.line(f"const int64_t {bad} = linnet::embedding({given}, {count}, {out.text});")
+    w.line(f"const int64_t {bad} = {call};")
     w.line(f"if ({bad} >= 0) fail_index({ids.text}[{bad}], {vocab}, {w.where});")
     w.define(op.result, out)
 
@@ -105,14 +113,15 @@ def _by_rows(function: str) -> KernelWriter:
 
 def _rope(by_row: bool) -> KernelWriter:
     def emit(w: Writer, op: Op) -> None:
-        x, cos, sin = (w.buffer(v) for v in op.operands)
+        x = w.strided(op.operands[0])
+        cos, sin = (w.buffer(v) for v in op.operands[1:])
         out = result_buffer(w, op)
-        batch, heads, seq, width = (w.size(dim) for dim in x.dims)
-        head = w.count(x.dims[2:])
-        each = w.count(x.dims[1:])
+        batch, heads, seq, width = (w.size(dim) for dim in out.dims)
+        head, each = w.count(out.dims[2:]), w.count(out.dims[1:])
         table = width.text if by_row else "0"
         w.line(f"linnet::rope({x.text}, {cos.text}, {sin.text}, {out.text}, {batch.text}, "
-               f"{heads.text}, {seq.text}, {width.text}, {each}, {head}, {width.text}, {table}, "
+               f"{heads.text}, {seq.text}, {width.text},")  # fmt: skip
+        w.line(f"             {', '.join(x.steps[:3])}, {table}, {width.text}, {each}, {head}, "
                f"{width.text});")  # fmt: skip
         w.define(op.result, out)
 
@@ -128,7 +137,7 @@ _X = kernel_dtype("x")
 _FUSED = "inside the loop that reads it, in f32"
 NATIVES: tuple[Native[KernelWriter], ...] = (
     Native(f"{_F}linear::linear", "linear", "a packed matrix product, accumulated in f32", _linear,
-           all_of(_X, settled("bias"))),
+           all_of(_X, settled("bias")), joins=(1, 2)),
     Native(f"{_F}embedding::embedding", "embedding", "rows of the table copied", _embedding,
            all_of(kernel_dtype("table"), _narrow_ids)),
     Native(f"{_F}norm::rms_norm", "rms_norm", "one pass a row, in f32", _rms_norm,

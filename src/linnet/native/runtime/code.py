@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from linnet.native.emit.blocks import paths
+from linnet.native.emit.blocks import Wanted
 from linnet.native.emit.module import Generated, ModuleWriter, Options
 from linnet.native.errors import RunError
 from linnet.native.natives.table import KERNELS, selector
+from linnet.native.runtime.front import Facts
 from linnet.native.runtime.packing import Weights
-from linnet.passes import Binding, lower
+from linnet.native.runtime.profile import Node, Part, tree
+from linnet.passes import Binding, Storage, lower
+from linnet.passes.join import unread
 from linnet.types import GenericArg
 
 _MESSAGE = 512
@@ -28,14 +31,20 @@ def generate(
     present: frozenset[str] | None,
     sizes: Mapping[str, GenericArg] | None = None,
     title: str = "",
+    profile: bool = False,
+    storage: Storage | None = None,
 ) -> Generated:
     """The source of one entry."""
-    lowered = lower(binding, [entry], present=present, select=selector(numerics), sizes=sizes)
+    lowered = lower(
+        binding, [entry], present=present, select=selector(numerics), sizes=sizes, storage=storage
+    )
     writer = ModuleWriter(
         lowered.functions, lowered.entries[entry], lowered.origins, binding.root, KERNELS,
-        Options(numerics, title),
+        Options(numerics, title, profile),
     )  # fmt: skip
-    return writer.generate()
+    roots = [*lowered.entries.values()]
+    idle = unread(lowered.functions, roots, binding.root)
+    return replace(writer.generate(), joined=lowered.joined, unread=idle)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +55,7 @@ class Symbols:
     close: Any
     bind: Any
     run: Any
+    profile: Any = None
 
 
 def load_symbols(path: Path, library: Any = None) -> Symbols:
@@ -57,8 +67,11 @@ def load_symbols(path: Path, library: Any = None) -> Symbols:
     library.linnet_bind.argtypes, library.linnet_bind.restype = [pointer] * 4, None
     library.linnet_run.argtypes = [*[pointer] * 5, ctypes.c_int64]
     library.linnet_run.restype = ctypes.c_int32
+    profile = getattr(library, "linnet_profile", None)
+    if profile is not None:
+        profile.argtypes, profile.restype = [pointer, pointer, ctypes.c_int64], ctypes.c_int64
     return Symbols(library.linnet_open, library.linnet_close, library.linnet_bind,
-                   library.linnet_run)  # fmt: skip
+                   library.linnet_run, profile)  # fmt: skip
 
 
 class Entry:
@@ -71,20 +84,39 @@ class Entry:
             raise MemoryError("there is not enough memory")
         self._message = ctypes.create_string_buffer(_MESSAGE)
 
-    def bind(self, binding: Binding, params: Weights, states: Mapping[str, Any]) -> None:
+    def bind(self, facts: Facts, params: Weights, states: Mapping[str, Any]) -> None:
         """Tells the code where parameters, states and packed weights lie; null for absent ones."""
-        if binding.root is None:
+        if not facts.has_root:
             return
-        raw = self.generated.raw
-        self._kept = [
-            params.array(path) if path in raw else None
-            for path in paths(binding.root, states=False)
+        packed = [self._weight(params, each) for each in self.generated.wanted]
+        # Only now is it known which of the others have a packed form.
+        either = {path: params.held(path) for path in self.generated.either}
+        packed = [
+            either.get(each.paths[0], weight) if len(each.paths) == 1 else weight
+            for each, weight in zip(self.generated.wanted, packed, strict=True)
         ]
-        packed = [params.packed(path) for path in self.generated.packed]
+        raw = (self.generated.raw - self.generated.unread) | {
+            path for path, weight in either.items() if weight is None
+        }
+        self._kept = [
+            params.array(path) if path in raw else None for path in facts.param_order
+        ]
         given = _pointers(self._kept)
-        kept = _pointers([states[path] for path in paths(binding.root, states=True)])
+        kept = _pointers([states[path] for path in facts.state_order])
         weights = (ctypes.c_void_p * max(len(packed), 1))(*packed)
         self.symbols.bind(self._handle, given, kept, weights)
+
+    def _weight(self, params: Weights, wanted: Wanted) -> int | None:
+        """Where a weight lies; None for one that no code of the entry reads."""
+        if len(wanted.paths) == 1:
+            (path,) = wanted.paths
+            apart = path in self.generated.unread or path in self.generated.either
+            return None if apart else params.packed(path)
+        if all(joined.paths != wanted.paths for joined in self.generated.joined):
+            return None
+        if wanted.packed:
+            return params.packed(wanted.paths)
+        return _address(params.joined_array(wanted.paths))
 
     def run(self, inputs: Sequence[Any], sizes: Sequence[int], outputs: Sequence[Any]) -> None:
         """One call. Raises `RunError` where it has no meaning on these inputs."""
@@ -96,6 +128,15 @@ class Entry:
             return
         said = self._message.value.decode("utf-8", "replace")
         raise MemoryError(said) if code == 2 else RunError(said)
+
+    def profile(self) -> Part:
+        """Where the time of the calls so far went."""
+        if self.symbols.profile is None:
+            raise RunError("the model was not loaded with a profile")
+        count = self.symbols.profile(self._handle, None, 0)
+        nodes = (Node * max(count, 1))()
+        self.symbols.profile(self._handle, nodes, count)
+        return tree(self.generated.function.name, nodes[:count], self.generated.places)
 
     def __del__(self) -> None:
         handle, self._handle = getattr(self, "_handle", None), None

@@ -10,16 +10,19 @@ import numpy as np
 
 from linnet.backends.inputs import numpy_dtype
 from linnet.backends.natives import NUMERICS
-from linnet.backends.source import Source, bound, default_entry
+from linnet.backends.source import Source, bound
 from linnet.ir import Program
+from linnet.native.runtime import warm
 from linnet.native.runtime.code import generate
+from linnet.native.runtime.front import Facts, Front, front_of
+from linnet.native.runtime.linear import linear_weights
 from linnet.native.runtime.model import Model
 from linnet.native.runtime.packing import BLOCKS, Weight, Weights, WeightsFormat, check_format
-from linnet.passes import Binding, bind
+from linnet.passes import bind
 from linnet.types import DTYPES, DType, GenericArg
 from linnet.weights import open_weights, plan_load
 from linnet.weights import read_bindings as read_bindings_file
-from linnet.weights.bound import manifest_of
+from linnet.weights.manifest import Manifest
 
 Array = np.ndarray[Any, Any]
 
@@ -39,6 +42,7 @@ def load(
     present: Collection[str] = (),
     weights_format: WeightsFormat = None,
     threads: int | None = None,
+    profile: bool = False,
 ) -> Model:
     """Loads a checked program with its weights, to run as machine code of this CPU.
 
@@ -46,7 +50,8 @@ def load(
     `weights` every parameter is zero, and optional ones are absent unless their paths are in
     `present`. `weights_format` quantises the weights of linear layers: `"int8"`, `"int4"`, `"bf16"`
     or `"f32"`, or a mapping of path patterns to these. `threads` is for all models of the process
-    (default: the physical cores it may use). Raises `CompileError`, `BindError` or `WeightError`
+    (default: the physical cores it may use). With `profile` the code counts where its time goes:
+    `Model.profile` shows it. Raises `CompileError`, `BindError` or `WeightError`
     with every problem found.
     """
     if numerics not in NUMERICS:
@@ -54,18 +59,36 @@ def load(
     if str(device) != "cpu":
         raise ValueError(f"the native backend runs on the cpu, not on {device!r}")
     check_format(weights_format)
-    binding = bound(source, root, entry, generics or {}, std_root)
-    default = default_entry(binding, entry)
+    front = _front(source, root, entry, generics or {}, std_root)
     if weights is None:
-        items = _zeros(binding, frozenset(present))
+        items = _zeros(front.facts, frozenset(present))
     else:
-        items = _read(binding, weights, bindings, cast_dtype, numerics)
-    return Model(binding, Weights(items, weights_format, numerics), numerics, default, threads)
+        items = _read(front.facts.manifest, weights, bindings, cast_dtype, numerics)
+    held = Weights(items, weights_format, numerics, lambda: linear_weights(front.binding))
+    return Model(front, held, numerics, threads, profile)
 
 
-def _zeros(binding: Binding, present: frozenset[str]) -> dict[str, Weight]:
+def _front(
+    source: Source,
+    root: str | None,
+    entry: str | None,
+    generics: Mapping[str, int | str],
+    std_root: str | Path | None,
+) -> Front:
+    """What is known of a program from an earlier time, or from reading it now."""
+    key = warm.program_key(source, root, entry, generics, std_root)
+    facts = warm.read(key, Facts) if key is not None else None
+    if facts is not None:
+        return Front(facts, lambda: bound(source, root, entry, generics, std_root), key)
+    made = front_of(bound(source, root, entry, generics, std_root), entry, key)
+    if key is not None:
+        warm.write(key, made.facts)
+    return made
+
+
+def _zeros(facts: Facts, present: frozenset[str]) -> dict[str, Weight]:
     items: dict[str, Weight] = {}
-    for info in binding.params:
+    for info in facts.params:
         if info.optional and info.path not in present:
             continue
         assert isinstance(info.type.dtype, DType)
@@ -76,18 +99,18 @@ def _zeros(binding: Binding, present: frozenset[str]) -> dict[str, Weight]:
 
 
 def _read(
-    binding: Binding, weights: Any, bindings: Any, cast_dtype: bool, numerics: str
+    manifest: Manifest, weights: Any, bindings: Any, cast_dtype: bool, numerics: str
 ) -> dict[str, Weight]:
     """Every tensor in memory of its own; tied paths share one."""
     items: dict[str, Weight] = {}
     with open_weights(weights) as opened:
         lines = None if bindings is None else read_bindings_file(bindings)
-        plan = plan_load(manifest_of(binding), opened, lines, cast_dtype)
+        plan = plan_load(manifest, opened, lines, cast_dtype)
         for item in plan.items:
             stored = opened.info(item.tensor).stored
             blocks = None
             if numerics != "exact" and stored in BLOCKS and item.dtype in ("f32", "bf16"):
-                blocks = opened.blocks(item.tensor) if len(item.shape) == 2 else None
+                blocks = opened.blocks(item.tensor) if len(item.shape) in (2, 3) else None
             dtype = numpy_dtype(DTYPES[item.dtype])
             made = Weight(item.shape, dtype, None if blocks is not None else plan.read(item),
                           blocks, stored)  # fmt: skip

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -12,18 +15,23 @@ from linnet.backends.checks import Bounds
 from linnet.backends.errors import InputError, StateError
 from linnet.backends.inputs import Checked, Reader, numpy_dtype
 from linnet.backends.signature import Signature
-from linnet.backends.source import block_args
 from linnet.dims import Dim, Symbol
-from linnet.ir import Function
 from linnet.native.emit.module import Generated
 from linnet.native.runtime.code import Entry, Symbols, generate, load_symbols
-from linnet.native.runtime.packing import Library, Weights
+from linnet.native.runtime.front import Front
+from linnet.native.runtime.kept import Kept, entry_key
+from linnet.native.runtime.library import Library
+from linnet.native.runtime.packing import Weights
+from linnet.native.runtime.profile import Part
+from linnet.native.runtime.memory import untouched_zeros
 from linnet.native.runtime.values import NumPyArrays, flattened, rebuilt, results
 from linnet.native.toolchain.build import build
 from linnet.passes import Binding
 from linnet.types import DType, DTypeVar, GenericArg, PackVar, TensorType
 
 Array = np.ndarray[Any, Any]
+Sizes = Mapping[str, GenericArg]
+Key = tuple[str, Any]  # an entry's name, and the dtypes and shapes among its generics
 
 
 class Model:
@@ -35,24 +43,31 @@ class Model:
 
     def __init__(
         self,
-        binding: Binding,
+        front: Front,
         weights: Weights,
         numerics: str,
-        default: str | None,
         threads: int | None = None,
+        profile: bool = False,
     ) -> None:
-        self.binding = binding
+        self._front, self._facts = front, front.facts
+        self._profile = profile
         self._weights, self._threads = weights, threads
-        self._numerics, self._default = numerics, default
-        self._entries: dict[str, Function] = binding.program.entries(binding.block)
-        self._block_args = block_args(binding)
+        self._numerics, self._default = numerics, front.facts.default
+        self._entries = front.facts.entries
         self._signatures: dict[str, Signature] = {}
-        self._bounds = Bounds(binding)
-        self._generated: dict[Any, Generated] = {}
-        self._loaded: dict[Any, Entry] = {}
+        self._bounds = Bounds(lambda: front.binding)
+        self._generated: dict[Key, Generated] = {}
+        self._loaded: dict[Key, Entry] = {}
+        self._paths: dict[Key, Path] = {}  # of compiled objects, where they are known
+        self._unkept: dict[Key, str | None] = {}  # what code is to be kept under
         self._lock = threading.RLock()
         self._broken: str | None = None
         self._states = self._zeros()
+
+    @property
+    def binding(self) -> Binding:
+        """The program with its root block's generics filled in."""
+        return self._front.binding
 
     # --- calls ----------------------------------------------------------------------------------
 
@@ -79,8 +94,10 @@ class Model:
         signature = self._signature(name)
         with self._lock:
             checked = Reader(signature, NumPyArrays()).read(inputs, generics)
+            sizes = _own_sizes(signature, checked.generics)
+            self._find(name, sizes)
             self._bounds.check(signature, checked)
-            entry = self._entry(name, signature, checked)
+            entry = self._entry(name, sizes)
             if self._broken is not None:
                 raise StateError(
                     f"an earlier call of `{self._broken}` failed part-way and left the state half "
@@ -115,49 +132,122 @@ class Model:
             if function is None:
                 known = ", ".join(sorted(self._entries)) or "none"
                 raise InputError(f"there is no entry `{name}`; the model's entries: {known}")
-            self._signatures[name] = Signature(name, function, self._block_args)
+            self._signatures[name] = Signature(name, function, self._facts.block_args)
         return self._signatures[name]
 
     # --- code -----------------------------------------------------------------------------------
 
-    def _entry(self, name: str, signature: Signature, checked: Checked) -> Entry:
-        sizes = {
-            g.name: checked.generics[g.var]
-            for g in signature.generics
-            if isinstance(g.var, DTypeVar | PackVar)
-        }
+    def _entry(self, name: str, sizes: Sizes) -> Entry:
+        """The entry's machine code, compiled where the cache has none, bound to weights and
+        states."""
         key = (name, _frozen(sizes))
         if key not in self._loaded:
             generated = self._code(name, sizes)
-            entry = Entry(generated, self._symbols(generated))
+            path = self._paths.get(key)
+            symbols = self._symbols(generated) if path is None else self._opened(generated, path)
+            self._keep(key)
+            entry = Entry(generated, symbols)
             self._bind(entry)
             self._loaded[key] = entry
         return self._loaded[key]
 
+    def prepare(self, *names: str, note: Callable[[], None] | None = None) -> None:
+        """Has the code of entries ready before they are called, compiled side by side where the
+        cache has none; `note` is called before any is compiled. Raises `NativeError`."""
+        with self._lock:
+            wanted: list[Key] = []
+            for name in names:
+                signature = self._signature(name)
+                if any(isinstance(g.var, DTypeVar | PackVar) for g in signature.generics):
+                    continue  # there is code for each dtype and shape
+                key = (name, ())
+                self._find(name, {})
+                if key not in self._loaded and key not in self._paths:
+                    self._bounds.of(signature)
+                    self._code(name, {})
+                    wanted.append(key)
+            if wanted and note is not None:
+                note()
+            with ThreadPoolExecutor(max(len(wanted), 1)) as pool:
+                made = pool.map(lambda key: self._object(self._generated[key]), wanted)
+                self._paths.update(zip(wanted, made, strict=True))
+            for key in wanted:
+                self._keep(key)
+
     def _symbols(self, generated: Generated) -> Symbols:
-        path = build(generated.text, self._numerics, with_kernels=generated.kernels)
+        return self._opened(generated, self._object(generated))
+
+    def _object(self, generated: Generated) -> Path:
+        return build(generated.text, self._numerics, with_kernels=generated.kernels)
+
+    def _opened(self, generated: Generated, path: Path) -> Symbols:
         if generated.kernels:
             Library.get().set_threads(self._threads or 0)
         return load_symbols(path)
 
     def _bind(self, entry: Entry) -> None:
-        entry.bind(self.binding, self._weights, self._states)
+        entry.bind(self._facts, self._weights, self._states)
         self._weights.release()
+
+    # --- what the cache knows ---------------------------------------------------------------------
+
+    def _kept_name(self, name: str, sizes: Sizes) -> str | None:
+        """What an entry's code is kept under: everything that its text depends on."""
+        if self._front.key is None:
+            return None
+        storage = self._weights.storage()
+        return entry_key(
+            (self._front.key, name, repr(sorted((n, str(v)) for n, v in sizes.items())),
+             self._numerics, str(self._profile), *sorted(self._weights.paths), "tied",
+             *(f"{a} {b}" for a, b in sorted(storage.tied.items())), "kinds",
+             *(f"{a} {b}" for a, b in sorted(storage.kinds.items())), repr(storage.groups)),
+            self._numerics,
+        )  # fmt: skip
+
+    def _find(self, name: str, sizes: Sizes) -> None:
+        """Takes up an entry's code as an earlier process kept it."""
+        key = (name, _frozen(sizes))
+        if key in self._generated or key in self._unkept:
+            return
+        kept_name = self._kept_name(name, sizes)
+        kept = None if kept_name is None else Kept.read(kept_name)
+        if kept is None:
+            self._unkept[key] = kept_name
+            return
+        self._generated[key], self._paths[key] = kept.generated, kept.path
+        self._bounds.known.setdefault(name, kept.requirements)
+        self._weights.claim(kept.generated.joined)
+
+    def _keep(self, key: Key) -> None:
+        """Keeps an entry's code for later processes."""
+        kept_name = self._unkept.get(key)
+        if kept_name is None or key[0] not in self._bounds.known:
+            return
+        generated = self._generated[key]
+        Kept.write(kept_name, generated, self._bounds.known[key[0]], self._object(generated))
+        self._unkept[key] = None
 
     def _code(self, name: str, sizes: Mapping[str, GenericArg]) -> Generated:
         key = (name, _frozen(sizes))
         if key not in self._generated:
-            title = str(self.binding.block or self.binding.program.root)
+            title = self._facts.title
             self._generated[key] = generate(
                 self.binding, name, self._numerics, self._weights.paths, sizes or None,
-                f"{title}, entry {name}",
+                f"{title}, entry {name}", self._profile, self._weights.storage(),
             )  # fmt: skip
+            self._weights.claim(self._generated[key].joined)
         return self._generated[key]
+
+    def profile(self, entry: str) -> list[Part]:
+        """Where the time of an entry's calls went, for each form of it that was called: for models
+        loaded with `profile`."""
+        with self._lock:
+            return [each.profile() for key, each in self._loaded.items() if key[0] == entry]
 
     # --- state ----------------------------------------------------------------------------------
 
     def _zeros(self) -> dict[str, Array]:
-        return {s.path: _zeros(s.type) for s in self.binding.states}
+        return {s.path: _zeros(s.type) for s in self._facts.states}
 
     def reset_state(self) -> None:
         """Sets every state to zero. Memory that is not written to again is given back."""
@@ -181,10 +271,11 @@ class Model:
     # --- what it is -----------------------------------------------------------------------------
 
     @property
-    def parameters(self) -> dict[str, Array]:
-        """The parameters by path."""
+    def parameters(self) -> Mapping[str, Array]:
+        """The parameters by path: to look at, and to fill in place before the first call. Once a
+        weight is laid out for the kernels its array is a copy that cannot be written to."""
         found = {path: self._weights.array(path) for path in self._weights.paths}
-        return {path: array for path, array in found.items() if array is not None}
+        return MappingProxyType({p: array for p, array in found.items() if array is not None})
 
     def entries(self) -> list[str]:
         """The entries' names."""
@@ -203,15 +294,21 @@ class Model:
         if name is None:
             raise InputError("name an entry: the model has no default one")
         signature = self._signature(name)
-        known = signature.given_generics(generics)
-        sizes = {g.name: known[g.var] for g in signature.generics
-                 if g.var in known and isinstance(g.var, DTypeVar | PackVar)}  # fmt: skip
-        return self._code(name, sizes).text
+        return self._code(name, _own_sizes(signature, signature.given_generics(generics))).text
 
 
 def _zeros(type_: TensorType) -> Array:
     assert isinstance(type_.dtype, DType)
-    return np.zeros([dim.constant or 0 for dim in type_.dims], numpy_dtype(type_.dtype))
+    return untouched_zeros([dim.constant or 0 for dim in type_.dims], numpy_dtype(type_.dtype))
+
+
+def _own_sizes(signature: Signature, generics: Mapping[Any, GenericArg]) -> Sizes:
+    """The dtypes and shapes among an entry's own generics: code is made for each of them."""
+    return {
+        g.name: generics[g.var]
+        for g in signature.generics
+        if g.var in generics and isinstance(g.var, DTypeVar | PackVar)
+    }
 
 
 def _frozen(sizes: Mapping[str, GenericArg]) -> Any:

@@ -1,35 +1,40 @@
 """A model's weights: as arrays for code that reads them, laid out once for the kernels.
 
-Each parameter is kept in the form that was asked for. A quantised GGUF tensor stays as its blocks
-until one is; a weight packed without loss is given back as an array from its packed form.
+Each parameter is kept in the form that was asked for and in no other: once a weight is packed its
+floats, or its GGUF's blocks, are let go of, and an array of it is made again from the packed form.
 """
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
 
-from linnet.native.errors import NativeError
-from linnet.native.toolchain.kernels import kernels_object
+from linnet.native.runtime.library import Library, address
+from linnet.passes import Storage
+from linnet.passes.storage import Group, Joined
 
 Array = np.ndarray[Any, Any]
 WeightsFormat = str | Mapping[str, str] | None
+Wanted = str | tuple[str, ...]  # a parameter's path, or those of a joined matrix's parts
 
-# The kernel library's number of each format, and the inputs that share a scale (0: all of a row).
+# The kernel library's number of each format, and the inputs that share a scale (0: all of a row);
+# the most exact first.
 FORMATS: dict[str, tuple[int, int]] = {
-    "f32": (0, 0), "bf16": (1, 0), "int8": (2, 0), "int8_group": (3, 32), "int4": (4, 32),
+    "f32": (0, 0), "bf16": (1, 0), "int8_group": (3, 32), "int8": (2, 0), "int4": (4, 32),
     "int4_group64": (4, 64),
 }  # fmt: skip
+_EXACTNESS = {name: -k for k, name in enumerate(FORMATS)}
+PANEL = 16  # rows that a packed matrix keeps together
 _FOUR_BITS = ("int4", "int4_group64")
 _AROUND = "int8_group"
-# GGUF block formats that the library takes as they are, and the format they come nearest to.
-BLOCKS: dict[str, tuple[int, tuple[str, ...]]] = {
-    "Q8_0": (3, ("int8", "int8_group")), "Q4_0": (4, ("int4",)), "Q4_1": (5, ("int4",)),
+# GGUF block formats that the library takes as they are, the format they come nearest to, and the
+# library's number of the blocks.
+BLOCKS: dict[str, tuple[int, tuple[str, ...], int]] = {
+    "Q8_0": (3, ("int8", "int8_group"), 1), "Q4_0": (4, ("int4",), 2), "Q4_1": (5, ("int4",), 3),
 }  # fmt: skip
 
 
@@ -41,114 +46,154 @@ def check_format(wanted: WeightsFormat) -> None:
             raise ValueError(f"weights_format is one of {', '.join(FORMATS)}, not {name!r}")
 
 
-class Library:
-    """The kernel library's functions that Python calls."""
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A packed matrix that holds a weight, from `first_row` on."""
 
-    _one: Library | None = None
-
-    def __init__(self) -> None:
-        self.path = kernels_object()
-        self.c = ctypes.CDLL(str(self.path))
-        self._scratch = np.empty(0, np.float32)
-        pointer, whole, small = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int
-        self.c.linnet_k_pack.restype = pointer
-        self.c.linnet_k_pack.argtypes = [small, small, pointer, whole, whole, whole, whole]
-        self.c.linnet_k_pack_blocks.restype = pointer
-        self.c.linnet_k_pack_blocks.argtypes = [small, pointer, whole, whole]
-        self.c.linnet_k_unpack.restype = None
-        self.c.linnet_k_unpack.argtypes = [pointer, whole, whole, pointer]
-        self.c.linnet_k_convert.restype = None
-        self.c.linnet_k_convert.argtypes = [small, pointer, whole, pointer]
-        self.c.linnet_k_free.restype = None
-        self.c.linnet_k_free.argtypes = [pointer]
-        self.c.linnet_k_rounded.restype = None
-        self.c.linnet_k_rounded.argtypes = [pointer, small]
-        self.c.linnet_k_error.restype = ctypes.c_char_p
-        self.c.linnet_k_set_threads.argtypes = [small]
-
-    @classmethod
-    def get(cls) -> Library:
-        if cls._one is None:
-            cls._one = cls()
-        return cls._one
-
-    def forget(self) -> None:
-        """Gives back the memory that unpacking goes through."""
-        self._scratch = np.empty(0, np.float32)
-
-    def set_threads(self, count: int) -> None:
-        self.c.linnet_k_set_threads(count)
-
-    def checked(self, made: int | None, path: str) -> int:
-        if not made:
-            said = (self.c.linnet_k_error() or b"").decode("utf-8", "replace")
-            raise NativeError(f"cannot pack the weight `{path}`: {said or 'not enough memory'}")
-        return int(made)
-
-    def unpacked(self, handle: int, shape: tuple[int, ...], dtype: Any) -> Array:
-        """A packed matrix as an array of f32 or bf16."""
-        count = shape[0] * shape[1]
-        if dtype == np.float32:
-            wide = np.empty(shape, np.float32)
-        else:
-            if self._scratch.size < count:
-                self._scratch = np.empty(count, np.float32)
-            wide = self._scratch[:count]
-        self.c.linnet_k_unpack(handle, 0, shape[0], _address(wide))
-        if dtype == np.float32:
-            return wide
-        narrow = np.empty(shape, dtype)
-        self.c.linnet_k_convert(1, _address(wide), wide.size, _address(narrow))
-        return narrow
+    handle: int
+    first_row: int = 0
+    whole: bool = True  # whether there is nothing else in it
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Weight:
-    """One tensor, whatever parameters it serves: an array, a GGUF's blocks, packed forms."""
+    """One tensor, whatever parameters it serves: an array, a GGUF's blocks, packed forms.
+
+    A matrix `[rows, cols]` or experts' matrices `[experts, rows, cols]` can be packed.
+    """
 
     shape: tuple[int, ...]
     dtype: Any
     array: Array | None = None
     blocks: Array | None = None
     stored: str = ""
+    forms: dict[str, Form] = field(default_factory=dict)
 
     @property
     def own_format(self) -> str:
         return "f32" if self.dtype == np.float32 else "bf16"
 
+    @property
+    def is_matrix(self) -> bool:
+        floats = self.dtype == np.float32 or str(self.dtype) == "bfloat16"
+        return floats and len(self.shape) in (2, 3)
+
+    def fits(self, name: str) -> bool:
+        """Whether the blocks are this format."""
+        return self.blocks is not None and name in BLOCKS[self.stored][1]
 
 class Weights:
-    """The parameters of a model by path; absent ones are not there."""
+    """The parameters of a model by path; absent ones are not there.
+
+    `linear` gives the paths of the weights of linear layers, which `wanted` is about.
+    """
 
     def __init__(
-        self, items: Mapping[str, Weight], wanted: WeightsFormat = None, numerics: str = "fast"
+        self,
+        items: Mapping[str, Weight],
+        wanted: WeightsFormat = None,
+        numerics: str = "fast",
+        linear: Callable[[], frozenset[str]] = frozenset,
     ) -> None:
         self.items, self.wanted, self.numerics = dict(items), wanted, numerics
-        self._made: dict[tuple[int, str], int] = {}
+        self._linear = linear
+        self._made: dict[tuple[tuple[int, ...], str], int] = {}
+        self._groups: tuple[Joined, ...] = ()
+        self._arrays: dict[Group, Array] = {}
 
     @property
     def paths(self) -> frozenset[str]:
         return frozenset(self.items)
 
     def array(self, path: str) -> Array | None:
-        """The parameter as an array."""
+        """The parameter as an array of the values that the model computes with: what its format
+        holds, where the weight of a linear layer has one that holds less than its floats."""
         item = self.items.get(path)
         if item is None:
             return None
+        if item.is_matrix and self.wanted is not None and not item.forms:
+            name = self._format_of(path, item)
+            if name != item.own_format and path in self._linear():
+                self.packed(path)
+                self._let_go(item)
         if item.array is None:
             item.array = self._restored(path, item)
         return item.array
 
-    def packed(self, path: str) -> int | None:
-        """The packed form of a parameter; None where it is absent or no matrix of floats."""
+    def packed(self, path: Wanted) -> int | None:
+        """The packed form of a parameter, or of several one below the other; None where one is
+        absent or no matrix of floats."""
+        paths = (path,) if isinstance(path, str) else path
+        items = [self.items.get(each) for each in paths]
+        found = [item for item in items if item is not None and item.is_matrix]
+        if len(found) != len(items) or (len(found) > 1 and any(len(i.shape) != 2 for i in found)):
+            return None
+        names = {self._format_of(p, item) for p, item in zip(paths, found, strict=True)}
+        name = max(names, key=_EXACTNESS.__getitem__)
+        key = (tuple(id(item) for item in found), name)
+        if key not in self._made:
+            self._made[key] = self._part(paths, found, name) or self._pack(paths, found, name)
+        return self._made[key]
+
+    def held(self, path: str) -> int | None:
+        """A packed form that a parameter has, or is to have by the format asked for."""
         item = self.items.get(path)
-        if item is None or len(item.shape) != 2:
+        if item is None or not item.is_matrix:
             return None
         name = self._format_of(path, item)
-        key = (id(item), name)
-        if key not in self._made:
-            self._made[key] = self._pack(path, item, name)
-        return self._made[key]
+        if self.wanted is not None and name != item.own_format:
+            return self.packed(path)
+        whole = {form: at.handle for form, at in item.forms.items() if at.whole}
+        return whole[max(whole, key=_EXACTNESS.__getitem__)] if whole else None
+
+    def _part(self, paths: tuple[str, ...], items: list[Weight], name: str) -> int | None:
+        """A weight's rows of the joined matrix that it lies in; None where they are not whole
+        panels of it."""
+        form = items[0].forms.get(name)
+        if len(items) > 1 or form is None or form.first_row % PANEL or items[0].shape[0] % PANEL:
+            return None
+        library = Library.get()
+        stop = form.first_row + items[0].shape[0]
+        return library.checked(library.c.linnet_k_part(form.handle, form.first_row, stop), paths[0])
+
+    def joined_array(self, paths: Group) -> Array:
+        """Parameters one after another along the first axis."""
+        if paths not in self._arrays:
+            parts = [array for path in paths if (array := self.array(path)) is not None]
+            self._arrays[paths] = np.concatenate(parts)
+        return self._arrays[paths]
+
+    def storage(self) -> Storage:
+        """Which parameters may lie together: those of one format that are not packed alone."""
+        first: dict[int, str] = {}
+        tied = {path: first.setdefault(id(item), path) for path, item in self.items.items()}
+        kinds = {path: self._kind(path, item) for path, item in self.items.items()}
+        return Storage(tied, kinds, self._groups)
+
+    def claim(self, groups: Collection[Joined]) -> None:
+        """Notes parameters that lie together from now on."""
+        self._groups = tuple(dict.fromkeys((*self._groups, *groups)))
+
+    def _kind(self, path: str, item: Weight) -> str:
+        if not item.is_matrix:
+            return str(item.dtype)
+        name = self._format_of(path, item)
+        if ((id(item),), name) in self._made:
+            return path
+        return f"{name} {item.stored if item.fits(name) else ''} {item.dtype}"
+
+    def release(self) -> None:
+        """Lets go of what packed forms hold."""
+        for item in self.items.values():
+            self._let_go(item)
+        if self._made:
+            Library.get().forget()
+
+    def _let_go(self, item: Weight) -> None:
+        if item.forms:
+            item.array = item.blocks = None
+        elif item.blocks is not None:
+            item.array = None
 
     def _format_of(self, path: str, item: Weight) -> str:
         """The format asked for the path; without one the parameter's own."""
@@ -161,53 +206,37 @@ class Weights:
                 return name
         return item.own_format
 
-    def _pack(self, path: str, item: Weight, name: str) -> int:
+    def _pack(self, paths: tuple[str, ...], items: list[Weight], name: str) -> int:
         library = Library.get()
-        if item.blocks is not None and name in BLOCKS[item.stored][1]:
-            made = self._from_blocks(path, item)
+        label = ", ".join(paths)
+        for path, item in zip(paths, items, strict=True):
+            if item.array is None and item.blocks is None:
+                item.array = self._restored(path, item)
+        if len({item.stored for item in items}) == 1 and all(item.fits(name) for item in items):
+            kind, group = BLOCKS[items[0].stored][0], 32
         else:
-            array = item.array if item.array is not None else self._restored(path, item)
             kind, group = FORMATS[name]
-            half = int(item.dtype != np.float32)
-            rows, cols = item.shape
-            made = library.checked(
-                library.c.linnet_k_pack(kind, half, _address(array), rows, cols, group, 0), path
-            )
+        made = library.checked(_laid_out(items, kind, group), label)
         library.c.linnet_k_rounded(made, int(self.numerics == "fast"))
+        first = 0
+        for item in items:
+            item.forms[name] = Form(made, first, len(items) == 1)
+            first += item.shape[0]
         return made
 
-    def _from_blocks(self, path: str, item: Weight) -> int:
-        library = Library.get()
-        assert item.blocks is not None
-        kind = BLOCKS[item.stored][0]
-        rows, cols = item.shape
-        return library.checked(
-            library.c.linnet_k_pack_blocks(kind, _address(item.blocks), rows, cols), path
-        )
-
     def _restored(self, path: str, item: Weight) -> Array:
-        """The array of a tensor that is held in another form."""
+        """The array of a tensor that is held in another form, the most exact one."""
         library = Library.get()
         if item.blocks is not None:
-            made = self._from_blocks(path, item)
+            made = library.checked(_laid_out([item], BLOCKS[item.stored][0], 32), path)
             try:
                 return library.unpacked(made, item.shape, item.dtype)
             finally:
                 library.c.linnet_k_free(made)
-        handle = self._made[(id(item), item.own_format)]
-        return library.unpacked(handle, item.shape, item.dtype)
-
-    def release(self) -> None:
-        """Lets go of what packed forms hold without loss, and of arrays that blocks gave."""
-        for item in self.items.values():
-            if len(item.shape) != 2:
-                continue
-            if (id(item), item.own_format) in self._made:
-                item.array = item.blocks = None
-            elif item.blocks is not None:
-                item.array = None
-        if self._made:
-            Library.get().forget()
+        form = item.forms[max(item.forms, key=_EXACTNESS.__getitem__)]
+        made = library.unpacked(form.handle, item.shape, item.dtype, form.first_row)
+        made.setflags(write=False)  # the kernels would not see it
+        return made
 
     def __del__(self) -> None:
         made, self._made = getattr(self, "_made", {}), {}
@@ -215,5 +244,26 @@ class Weights:
             Library.get().c.linnet_k_free(handle)
 
 
-def _address(array: Array) -> int:
-    return int(array.__array_interface__["data"][0])
+def _laid_out(items: list[Weight], kind: int, group: int) -> int | None:
+    """Weights as one packed matrix, rows one below the other, from their blocks or arrays."""
+    library = Library.get()
+    data = [item.array if item.blocks is None else item.blocks for item in items]
+    places = np.array([0 if each is None else address(each) for each in data], np.uintp)
+    half = np.array([item.dtype != np.float32 for item in items], np.int32)
+    block = np.array(
+        [0 if item.blocks is None else BLOCKS[item.stored][2] for item in items], np.int32
+    )
+    shape = items[0].shape
+    if len(shape) == 3:
+        return _int(library.c.linnet_k_pack_experts(
+            kind, int(half[0]), int(block[0]), int(places[0]), *shape, group or 32
+        ))  # fmt: skip
+    rows = np.array([item.shape[0] for item in items], np.int64)
+    return _int(library.c.linnet_k_pack_joined(
+        kind, address(places), address(rows), address(half), address(block), len(items),
+        shape[1], group or 32,
+    ))  # fmt: skip
+
+
+def _int(handle: Any) -> int | None:
+    return None if handle is None else int(handle)

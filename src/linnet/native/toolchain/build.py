@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from importlib.resources import as_file, files
 from pathlib import Path
 
+from linnet.native.support import header_texts
 from linnet.native.toolchain.compiler import (
     Toolchain,
     cpu_features,
     find_toolchain,
     run_compiler,
 )
-from linnet.native.toolchain.kernels import kernels_object, link_flags
+from linnet.native.toolchain.kernels import kernels_name, kernels_object, link_flags
 from linnet.native.toolchain.store import content_key, object_file
 
 
 @cache
 def header_text() -> str:
     """Everything that generated code includes."""
-    root = files("linnet.native")
-    return "".join(root.joinpath(part).read_text("utf-8") for part in (
-        "support/linnet/support.h", "kernels/include/linnet/kernels.h",
-    ))  # fmt: skip
+    kernels = files("linnet.native").joinpath("kernels/include/linnet/kernels.h")
+    return "".join((*header_texts(), kernels.read_text("utf-8")))
 
 
 def build(
@@ -31,24 +31,29 @@ def build(
     """The shared object of a translation unit, compiled where the cache has none."""
     toolchain = find_toolchain()
     flags = (*toolchain.flags(numerics), *extra)
-    library = kernels_object() if with_kernels else None
     key = content_key(
-        ("object 1", header_text(), text, toolchain.version, *toolchain.command, *flags,
-         cpu_features(), "" if library is None else library.name)
+        ("object 2", header_text(), text, toolchain.version, *toolchain.command, *flags,
+         cpu_features(), kernels_name() if with_kernels else "")
     )  # fmt: skip
-    link = [] if library is None else link_flags(library)
-    return object_file(
-        key, lambda folder, file: _compile(toolchain, flags, text, link, folder, file)
-    )
+    with ThreadPoolExecutor(1) as pool:  # the library is compiled beside the model
+        library = pool.submit(kernels_object) if with_kernels else None
+        made = object_file(
+            key, lambda folder, file: _compile(toolchain, flags, text, library, folder, file)
+        )
+        if library is not None:
+            library.result()
+    return made
 
 
 def _compile(
-    toolchain: Toolchain, flags: tuple[str, ...], text: str, link: list[str], folder: Path,
-    file: Path,
+    toolchain: Toolchain, flags: tuple[str, ...], text: str, library: Future[Path] | None,
+    folder: Path, file: Path,
 ) -> None:  # fmt: skip
-    source = folder / "model.cpp"
+    source, compiled = folder / "model.cpp", folder / "model.o"
     source.write_text(text, encoding="utf-8")
     with as_file(files("linnet.native")) as root:
         includes = [f"-I{root / 'support'}", f"-I{root / 'kernels' / 'include'}"]
-        arguments = [*flags, *includes, "-shared", "-o", str(file), str(source), *link]
+        arguments = [*flags, *includes, "-c", "-o", str(compiled), str(source)]
         run_compiler(toolchain, arguments, folder)
+    link = [] if library is None else link_flags(library.result())
+    run_compiler(toolchain, [*flags, "-shared", "-o", str(file), str(compiled), *link], folder)

@@ -7,6 +7,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
+from threading import Lock
 
 from linnet.native import kernels
 from linnet.native.toolchain.compiler import Toolchain, find_toolchain, run_compiler
@@ -29,9 +30,17 @@ def kernels_name() -> str:
     return f"kernels-{kernels_key()}"
 
 
-@cache
+_one_at_a_time = Lock()
+
+
 def kernels_object() -> Path:
     """The library's file, compiled where the cache has none."""
+    with _one_at_a_time:  # a second thread waits instead of compiling the same
+        return _kernels_object()
+
+
+@cache
+def _kernels_object() -> Path:
     toolchain = find_toolchain()
     return object_file(kernels_name(), lambda folder, file: _compile(toolchain, folder, file))
 

@@ -45,6 +45,15 @@ def content_key(parts: Iterable[str | bytes]) -> str:
     return digest.hexdigest()[:40]
 
 
+def stored_file(name: str, suffix: str = SUFFIX) -> Path | None:
+    """The file called `name`, where the folder has it and nobody else could have changed it."""
+    folder = cache_folder()
+    final = folder / f"{name}{suffix}"
+    if is_private(folder, stat.S_ISDIR) and is_private(final, stat.S_ISREG):
+        return final
+    return None
+
+
 def object_file(name: str, make: Callable[[Path, Path], None], suffix: str = SUFFIX) -> Path:
     """The object called `name`; `make(folder, file)` makes it in an empty folder when it is not
     there yet."""

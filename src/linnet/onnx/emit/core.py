@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import onnx_ir as ir
 
 from linnet.dims import Dim
+from linnet.onnx.emit.assumptions import Assumptions
 from linnet.onnx.emit.dtypes import ONNX, carrier
 from linnet.onnx.emit.graph import GraphBuilder
 from linnet.onnx.emit.held import Held
@@ -21,11 +22,15 @@ ONE = Dim.of(1)
 class Core:
     """Writes operators on held values into a graph."""
 
-    def __init__(self, builder: GraphBuilder, exact: bool, microsoft: bool = False) -> None:
+    def __init__(
+        self, builder: GraphBuilder, exact: bool, microsoft: bool = False,
+        assumed: Assumptions | None = None,
+    ) -> None:  # fmt: skip
         self.b = builder
         self.sizes = Sizes(builder)
         self.exact = exact
         self.microsoft = microsoft  # whether ONNX Runtime's own operators may be used
+        self.assumed = assumed or Assumptions()
 
     # --- values ---------------------------------------------------------------------------------
 

@@ -8,11 +8,15 @@ import numpy as np
 import onnx_ir as ir
 
 from linnet.backends import folding
+from linnet.backends.limits import limit_of
 from linnet.dims import Dim
+from linnet.onnx.emit import views
 from linnet.onnx.emit.core import Core
 from linnet.onnx.emit.dtypes import HALF, carrier
 from linnet.onnx.emit.errors import ExportError
+from linnet.onnx.emit.finish import SAME
 from linnet.onnx.emit.held import Held
+from linnet.onnx.limits import LIMITS
 from linnet.types import DType
 
 Dims = tuple[Dim, ...]
@@ -66,7 +70,8 @@ def unary(c: Core, kind: str, a: Held, hint: str) -> Held:
     if kind == "rsqrt":
         return _rsqrt(c, a, hint)
     if kind == "erf" and a.dtype is DType.F64:
-        raise ExportError("`erf` of f64: ONNX Runtime has it in f32 alone")
+        limit = limit_of(LIMITS, kind, a.dtype)
+        raise ExportError(f"{limit.what}: {limit.reason}; {limit.help}")
     return c.apply(_FUNCTIONS[kind], "arithmetic", (a,), a.dims, hint=hint)
 
 
@@ -106,8 +111,14 @@ def binary(c: Core, kind: str, a: Held, b: Held, hint: str) -> Held:
         return c.apply(name, "extreme", (a, b), dims, hint=hint)
     if kind in ("div", "rem"):
         return _divide(c, kind, a, b, hint)
-    return c.apply({"add": "Add", "sub": "Sub", "mul": "Mul"}[kind], "arithmetic", (a, b), dims,
+    (a, b), shape = views.together(c, (a, b))
+    made = c.apply({"add": "Add", "sub": "Sub", "mul": "Mul"}[kind], "arithmetic", (a, b), shape,
                    hint=hint)  # fmt: skip
+    if a.is_whole and b.is_whole and made.value is not None:
+        node = made.value.producer()
+        assert node is not None
+        node.meta[SAME] = True
+    return views.reshape(c, made, dims) if made.dims != dims else made
 
 
 def compare(c: Core, kind: str, a: Held, b: Held, hint: str) -> Held:

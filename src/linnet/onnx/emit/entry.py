@@ -13,10 +13,12 @@ from linnet.diagnostics import InternalError
 from linnet.dims import Dim, Symbol
 from linnet.ir import Function
 from linnet.ir.evaluate import Evaluator
+from linnet.onnx.emit.assumptions import Assumptions
 from linnet.onnx.emit.core import Core
 from linnet.onnx.emit.dtypes import ONNX, dtype_of
 from linnet.onnx.emit.errors import ExportError
-from linnet.onnx.emit.graph import GraphBuilder
+from linnet.onnx.emit.finish import add_into_norms, drop_unused
+from linnet.onnx.emit.graph import MICROSOFT, GraphBuilder
 from linnet.onnx.emit.held import Case, Held, Maybe, Present
 from linnet.onnx.emit.members import Members
 from linnet.onnx.emit.sizes import shape_of, shown
@@ -51,12 +53,16 @@ class Written:
     states: dict[str, tuple[str | None, str | None]] = field(default_factory=dict)
     types: list[tuple[DType, tuple[Dim, ...]]] = field(default_factory=list)  # of `outputs`
     symbols: dict[Symbol, str] = field(default_factory=dict)  # the sizes in them, by generic
+    limits: dict[str, list[Dim]] = field(default_factory=dict)  # assumed: 0 <= input <= each
+    appended: frozenset[str] = frozenset()  # states that only a session in place computes rightly
     result: Any = None  # how results are put together: see `runtime.results`
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What to write: a lowered program's entry. `absent` names optional inputs that are `none`."""
+    """What to write: a lowered program's entry. `absent` names optional inputs that are `none`;
+    `trusting` says that the caller checks `Written.limits`, `appends` that it binds the states of
+    `Written.appended` to one memory before and after."""
 
     lowered: Lowered
     entry: str
@@ -68,18 +74,24 @@ class Job:
     tied: Mapping[str, str] = field(default_factory=dict)
     absent: frozenset[str] = frozenset()
     microsoft: bool = False
+    trusting: bool = False
+    appends: bool = False
     cases: Mapping[str, int] = field(default_factory=dict)
 
 
 def write_entry(job: Job) -> Written:
     """The model of one entry."""
     builder = GraphBuilder(job.opset)
-    core = Core(builder, job.exact, job.microsoft)
+    assumed = Assumptions(job.trusting)
+    core = Core(builder, job.exact, job.microsoft, assumed)
     function = job.lowered.functions[job.lowered.entries[job.entry]]
     members = Members(builder, job.lowered.binding, job.present, job.tensors, job.tied)
-    tracer = Tracer(core, job.lowered, members, job.kernels, _evaluator(job.lowered))
+    tracer = Tracer(
+        core, job.lowered, members, job.kernels, _evaluator(job.lowered), job.appends
+    )
     inputs: list[ir.Value] = []
     args = [_input(core, p.name, p.type, inputs, job) for p in function.params]
+    assumed.inputs.update((id(value), value.name or "") for value in inputs)
     _sizes(core, function, args, job.entry)
     result = tracer.call(function, args, Subst.of({}), ())
     outputs: list[ir.Value] = []
@@ -95,6 +107,8 @@ def write_entry(job: Job) -> Written:
     written.params = {path: value.name or "" for path, value in members.params.items()}
     states = _states(tracer, members, outputs)
     written.states = states
+    written.limits = assumed.limits
+    written.appended = frozenset(members.appended)
     if job.tensors is None:
         inputs += members.params.values()
     inputs += members.inputs.values()
@@ -102,10 +116,13 @@ def write_entry(job: Job) -> Written:
         inputs,
         outputs,
         nodes=builder.scopes[0].nodes,
-        initializers=_used(builder),
+        initializers=builder.initializers.values(),
         name=f"{job.lowered.binding.block or job.lowered.binding.program.root}.{job.entry}",
-        opset_imports={"": job.opset, **dict.fromkeys(sorted(builder.domains), 1)},
+        opset_imports={"": job.opset, **dict.fromkeys(_domains(job, builder), 1)},
     )
+    drop_unused(graph)
+    if job.microsoft and not job.exact:
+        add_into_norms(graph)
     version = _IR_VERSIONS.get(job.opset, 13)
     written.model = ir.Model(
         graph, ir_version=version, producer_name="linnet", producer_version=__version__
@@ -114,8 +131,8 @@ def write_entry(job: Job) -> Written:
     return written
 
 
-def _used(builder: GraphBuilder) -> list[ir.Value]:
-    return [value for value in builder.initializers.values() if value.uses()]
+def _domains(job: Job, builder: GraphBuilder) -> list[str]:
+    return sorted(builder.domains | ({MICROSOFT} if job.microsoft else set()))
 
 
 def _evaluator(lowered: Lowered) -> Callable[[Function], Any]:

@@ -1,4 +1,4 @@
-"""Moving elements: broadcast, reshape, permute, concat, slice, gather."""
+"""Moving elements: concat, slice, gather."""
 
 from __future__ import annotations
 
@@ -11,21 +11,10 @@ from linnet.dims import Dim
 from linnet.onnx.emit.core import Core
 from linnet.onnx.emit.elementwise import iota
 from linnet.onnx.emit.held import Held
+from linnet.onnx.emit.views import permute
 from linnet.types import DType
 
 Dims = tuple[Dim, ...]
-
-
-def reshape(c: Core, a: Held, dims: Dims, hint: str) -> Held:
-    if a.const is not None or a.dims == dims:
-        return a.reshaped(dims)
-    return Held.whole(c.reshape(c.whole(a), a.dtype, dims, hint), a.dtype, dims)
-
-
-def permute(c: Core, a: Held, order: Sequence[int], dims: Dims, hint: str) -> Held:
-    if a.const is not None or list(order) == list(range(len(order))):
-        return a.reshaped(dims)
-    return Held.whole(c.transpose(c.whole(a), a.dtype, order, hint), a.dtype, dims)
 
 
 def concat(c: Core, parts: Sequence[Held], axis: int, dims: Dims, hint: str) -> Held:

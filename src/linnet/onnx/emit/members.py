@@ -35,6 +35,7 @@ class Members:
     inputs: dict[str, ir.Value] = field(default_factory=dict)  # states read
     states: dict[str, Held] = field(default_factory=dict)  # their values now
     written: set[str] = field(default_factory=set)
+    appended: set[str] = field(default_factory=set)  # those that have to be updated in place
     infos: dict[str, ParamInfo | StateInfo] = field(init=False)
 
     def __post_init__(self) -> None:

@@ -141,12 +141,13 @@ def _place(
         for axis, dim in enumerate(dims):
             if dim == Dim.of(symbol):
                 return dim, value, axis
-            if dim.symbols == {symbol} and best is None and _linear(dim, symbol):
+            if dim.symbols == {symbol} and best is None and linear(dim, symbol):
                 best = dim, value, axis
     return best
 
 
-def _linear(dim: Dim, symbol: Symbol) -> bool:
+def linear(dim: Dim, symbol: Symbol) -> bool:
+    """Whether an extent, in which no other symbol stands, gives the symbol's value."""
     if dim.ops:
         return False
     zero, one, two = (dim.evaluate({symbol: k}) for k in (0, 1, 2))

@@ -16,7 +16,7 @@ from linnet.diagnostics import InternalError
 from linnet.dims import Dim
 from linnet.ir import Function, Op, Ref, Region, SubVar, Value
 from linnet.ir.renumber import substitute_attrs
-from linnet.onnx.emit import elementwise, layout, reductions
+from linnet.onnx.emit import elementwise, layout, reductions, views
 from linnet.onnx.emit.core import Core
 from linnet.onnx.emit.dtypes import dtype_of, tensor
 from linnet.onnx.emit.errors import ExportError
@@ -55,7 +55,7 @@ class Tracer:
 
     def __init__(
         self, core: Core, lowered: Lowered, members: Members, kernels: Mapping[str, Kernel],
-        prepared: Callable[[Function], Any],
+        prepared: Callable[[Function], Any], appends: bool = False,
     ) -> None:  # fmt: skip
         self.c = core
         self.lowered = lowered
@@ -63,6 +63,7 @@ class Tracer:
         self.members = members
         self.kernels = kernels
         self.prepared = prepared
+        self.appends = appends  # whether caches may be given to operators that need them in place
         self.depth = 0
 
     # --- calls ----------------------------------------------------------------------------------
@@ -137,9 +138,9 @@ class Tracer:
             case "broadcast":
                 return c.placed(xs[0], attrs["axes"], dims)
             case "reshape":
-                return layout.reshape(c, xs[0], dims, hint)
+                return views.reshape(c, xs[0], dims, hint)
             case "permute":
-                return layout.permute(c, xs[0], attrs["order"], dims, hint)
+                return views.permute(c, xs[0], attrs["order"], dims, hint)
             case "concat":
                 return layout.concat(c, xs, attrs["axis"], dims, hint)
             case "slice":

@@ -13,10 +13,12 @@ from typing import Any
 
 import onnx_ir as ir
 
+from linnet.dims import Dim
 from linnet.ir import Op, Value
 from linnet.onnx.emit import elementwise
 from linnet.onnx.emit.held import Held
 from linnet.onnx.emit.trace import Frame, Tracer
+from linnet.onnx.natives.appended import attend_appended
 from linnet.onnx.natives.model import (
     Case,
     Kernel,
@@ -207,6 +209,12 @@ def _upto(t: Tracer, frame: Frame, op: Op) -> Held:
     q, k, v, scale, *rest = operands(t, frame, op)
     bound = rest[0] if rest else None
     c, keys, offset = t.c, k.dims[2], op.attrs["offset"]
+    one = q.dims[2].constant == 1
+    appended = attend_appended(t, op, q, k, v, scale, bound, offset) if one else None
+    if appended is not None:
+        return appended
+    if _trusted(t, bound, offset, keys):
+        return _reached(t, frame, op, (q, k, v, scale), bound)
 
     def make() -> tuple[ir.Value, ir.Value | None]:
         last = _last(t, bound, offset)
@@ -224,6 +232,27 @@ def _upto(t: Tracer, frame: Frame, op: Op) -> Held:
     return _attend(t, frame, op, wide, _cut(t, k, count), _cut(t, v, count), scale)
 
 
+def _trusted(t: Tracer, bound: Held | None, offset: int, keys: Dim) -> bool:
+    """Whether the last key may be assumed to be one of the keys."""
+    return bound is not None and offset == 0 and t.c.assumed.within(bound, keys - 1)
+
+
+def _reached(
+    t: Tracer, frame: Frame, op: Op, given: tuple[Held, Held, Held, Held], last: Held | None
+) -> Held:
+    """All queries over the keys up to `last`, which is one of them."""
+    q, k, v, scale = given
+    c = t.c
+
+    def make() -> tuple[ir.Value, ir.Value | None]:
+        place = _last(t, last, 0)
+        return c.b.node("Add", [place, c.scalar(1, DType.I64)], DType.I64, "count"), None
+
+    key = ("reached", None if last is None else id(c.whole(last)))
+    count, _ = _reach(t, key, make)
+    return _attend(t, frame, op, in_f32(t, q), _cut(t, k, count), _cut(t, v, count), scale)
+
+
 def _from(t: Tracer, frame: Frame, op: Op) -> Held:
     """Query i sees the keys 0 .. start + i."""
     q, k, v, scale, *rest = operands(t, frame, op)
@@ -231,6 +260,9 @@ def _from(t: Tracer, frame: Frame, op: Op) -> Held:
     if q.dims[2].constant == 1:
         return _upto(t, frame, op)
     c, keys, queries, offset = t.c, k.dims[2], q.dims[2], op.attrs["offset"]
+    appended = attend_appended(t, op, q, k, v, scale, bound, offset)
+    if appended is not None:
+        return appended
 
     def make() -> tuple[ir.Value, ir.Value | None]:
         first = _last(t, bound, offset)
@@ -261,6 +293,10 @@ def _rows_upto(t: Tracer, frame: Frame, op: Op) -> Held:
     """Sequence b's queries see its keys 0 .. last[b]; the longest says how far is read."""
     q, k, v, scale, bound = operands(t, frame, op)
     c, keys, offset = t.c, k.dims[2], op.attrs["offset"]
+    one = q.dims[2].constant == 1
+    appended = attend_appended(t, op, q, k, v, scale, bound, offset) if one else None
+    if appended is not None:
+        return appended
 
     def make() -> tuple[ir.Value, ir.Value | None]:
         last = _last(t, bound, offset)

@@ -9,18 +9,22 @@ import onnx_ir as ir
 
 from linnet.dims import Dim
 from linnet.ir import Op
-from linnet.onnx.emit import elementwise
+from linnet.onnx.emit import elementwise, views
+from linnet.onnx.emit.finish import SAME
+from linnet.onnx.emit.graph import MICROSOFT
 from linnet.onnx.emit.held import Held
 from linnet.onnx.emit.trace import Frame, Tracer
 from linnet.onnx.natives.model import (
     Case,
     Kernel,
     Native,
+    alike,
     every,
     filled,
     in_f32,
     narrow,
     needs,
+    of_runtime,
     operands,
     pointwise,
     result_dims,
@@ -82,9 +86,14 @@ def _norm(
     c, dtype = t.c, x.dtype
     attrs: dict[str, Any] = {"axis": -1, "epsilon": eps, "stash_type": 1}
     if dtype is DType.F32:
-        inputs = [c.whole(x), c.whole(weight)] + ([c.whole(bias)] if bias is not None else [])
+        (flat,), dims = views.together(c, (x,))
+        flat, dims = (flat, dims) if dims[-1:] == x.dims[-1:] else (x, x.dims)
+        inputs = [c.whole(flat), c.whole(weight)] + ([c.whole(bias)] if bias is not None else [])
         made = c.b.node(operator, inputs, dtype, op.result.name, **attrs)
-        return Held.whole(made, dtype, x.dims)
+        node = made.producer()
+        assert node is not None
+        node.meta[SAME] = len(dims) in (2, 3)  # the ranks a sum may be taken in with
+        return views.reshape(c, Held.whole(made, dtype, dims), x.dims)
     ones = _ones(t, weight)
     unit = c.b.node(operator, [in_f32(t, x), ones], DType.F32, "unit", **attrs)
     return _scaled(t, rounded(t, unit, dtype, x.dims), weight, bias)
@@ -132,6 +141,11 @@ def _silu(t: Tracer, frame: Frame, op: Op) -> Held:
     return c.like(c.convert(made, DType.F32, x.dtype), x.dtype, x.dims, (x,))
 
 
+def _quick(t: Tracer, frame: Frame, op: Op) -> Held:
+    """`x * sigmoid(x)` in one pass."""
+    return alike(t, frame, op, "QuickGelu", MICROSOFT, alpha=1.0)
+
+
 def _softmax(t: Tracer, frame: Frame, op: Op) -> Held:
     (x,) = operands(t, frame, op)
     made = t.c.b.node("Softmax", [in_f32(t, x)], DType.F32, op.result.name, axis=-1)
@@ -162,6 +176,8 @@ NATIVES: tuple[Native[Kernel], ...] = (
     Native(f"{_F}norm::layer_norm", "LayerNormalization", "in f32", _layer_norm,
            every(settled("bias"), narrow("x"), filled("x", -1))),
     _activation("sigmoid", "Sigmoid", pointwise("Sigmoid")),
+    Native(f"{_F}activations::silu", "QuickGelu", "one pass, in f32", _quick,
+           every(of_runtime, narrow("x"))),
     _activation("silu", "Swish", pointwise("Swish"), 24),
     _activation("silu", "Sigmoid and Mul", _silu),
     _activation("gelu", "Gelu (tanh)", pointwise("Gelu", approximate="tanh")),

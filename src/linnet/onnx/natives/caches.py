@@ -2,7 +2,8 @@
 
 The runtime's operators refuse places outside the cache, where the body writes nothing, and some
 take a negative one for a place counted from the end. So every place is brought into range, and what
-lay outside writes what stands there already, or repeats a write that is inside.
+lay outside writes what stands there already, or repeats a write that is inside. Places that may be
+assumed to lie inside are taken as they are.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ import numpy as np
 import onnx_ir as ir
 
 from linnet.ir import Op
-from linnet.onnx.emit import elementwise
+from linnet.onnx.emit import elementwise, views
 from linnet.onnx.emit.held import Held
 from linnet.onnx.emit.trace import Frame, Tracer
+from linnet.onnx.natives.appended import note_write
 from linnet.onnx.natives.model import (
     Case,
     Kernel,
@@ -74,8 +76,16 @@ def _starts(t: Tracer, start: ir.Value, cache: Held) -> ir.Value:
     return t.c.b.once("Expand", [start, t.c.sizes.vector(cache.dims[:1])], DType.I64)
 
 
+def _at(t: Tracer, at: Held) -> ir.Value:
+    return t.c.convert(t.c.whole(at), at.dtype, DType.I64)
+
+
 def _write_at(t: Tracer, frame: Frame, op: Op) -> Held:
     cache, value, at = operands(t, frame, op)
+    if t.c.assumed.within(at, cache.dims[2] - 1):
+        starts = _starts(t, _at(t, at), cache)
+        made = _scatter(t, frame, op, cache, t.c.whole(value), starts)
+        return note_write(t, made, cache, value, at)
     c, found = t.c, _in_range(t, at, cache)
     old = c.b.node("Gather", [c.whole(cache), _list(t, found.place)], cache.dtype, "old", axis=2)
     new = c.where(found.inside, c.whole(value), old, cache.dtype)
@@ -84,6 +94,9 @@ def _write_at(t: Tracer, frame: Frame, op: Op) -> Held:
 
 def _write_rows(t: Tracer, frame: Frame, op: Op) -> Held:
     cache, value, at = operands(t, frame, op)
+    if t.c.assumed.within(at, cache.dims[2] - 1):
+        made = _scatter(t, frame, op, cache, t.c.whole(value), _at(t, at))
+        return note_write(t, made, cache, value, at)
     c, found = t.c, _in_range(t, at, cache)
     column = c.b.once("Unsqueeze", [found.place, c.b.integers(1)], DType.I64)
     # One position of every row: `GatherND` along the third axis, rows being a batch of it.
@@ -142,6 +155,10 @@ def _write_span(t: Tracer, frame: Frame, op: Op) -> Held:
     cache, value, at = operands(t, frame, op)
     if value.dims[2].constant == 1:
         return _write_at(t, frame, op)
+    if t.c.assumed.within(at, cache.dims[2] - value.dims[2]):
+        starts = _starts(t, _at(t, at), cache)
+        made = _scatter(t, frame, op, cache, t.c.whole(value), starts)
+        return note_write(t, made, cache, value, at)
     c, dtype = t.c, cache.dtype
     w = _window(t, at, cache, value)
     ends = [_list(t, w.start), _list(t, w.end), c.b.integers(2)]
@@ -156,21 +173,36 @@ def _write_span(t: Tracer, frame: Frame, op: Op) -> Held:
 
 @dataclass(frozen=True, slots=True)
 class _Tokens:
-    """For each token which one it writes as, and the places `[P, H, 3]` of those."""
+    """For each token which one it writes as (None: itself), and the places `[P, H, 3]` of those."""
 
-    chosen: ir.Value
+    chosen: ir.Value | None
     places: ir.Value
     sources: tuple[ir.Value, ir.Value]
 
 
-def _tokens(t: Tracer, cache: Held, rows: ir.Value, at: ir.Value) -> _Tokens:
-    """A token outside the cache writes as the first that is inside, the same value to the same
-    place; where none is, all write what stands at the first place (an extra token, the last)."""
+def _tokens(t: Tracer, cache: Held, rows: ir.Value, at: ir.Value, inside: bool) -> _Tokens:
+    """The places of tokens, which are known to lie `inside` the cache or are brought there; the
+    same for all layers of a call."""
     c = t.c
     key = ("tokens", id(rows), id(at), cache.dims[:3])
     found: _Tokens | None = c.b.recall(key)
-    if found is not None:
-        return found
+    if found is None:
+        chosen = None if inside else _chosen(t, cache, rows, at)
+        columns = [_column(t, rows, chosen), _heads(t, cache), _column(t, at, chosen)]
+        count = c.b.node("Shape", [rows], DType.I64, "count")
+        rest = c.sizes.vector((cache.dims[1], 1))
+        shape = c.b.node("Concat", [count, rest], DType.I64, axis=0)
+        wide = [c.b.node("Expand", [column, shape], DType.I64, "place") for column in columns]
+        places = c.b.node("Concat", wide, DType.I64, "places", axis=2)
+        found = _Tokens(chosen, places, (rows, at))
+        c.b.remember(key, found)
+    return found
+
+
+def _chosen(t: Tracer, cache: Held, rows: ir.Value, at: ir.Value) -> ir.Value:
+    """A token outside the cache writes as the first that is inside, the same value to the same
+    place; where none is, all write what stands at the first place (an extra token, the last)."""
+    c = t.c
     inside = _both(t, _within(t, rows, cache, 0), _within(t, at, cache, 2))
     flags = c.convert(inside, DType.BOOL, DType.I32)
     extra = c.b.constant(np.ones(1), DType.I32)
@@ -179,15 +211,7 @@ def _tokens(t: Tracer, cache: Held, rows: ir.Value, at: ir.Value) -> _Tokens:
     count = c.b.node("Size", [inside], DType.I64, "count")
     ends = [c.scalar(0, DType.I64), count, c.scalar(1, DType.I64)]
     order = c.b.node("Range", ends, DType.I64, "order")
-    chosen = c.b.node("Where", [inside, order, first], DType.I64, "chosen")
-    columns = [_column(t, rows, chosen), _heads(t, cache), _column(t, at, chosen)]
-    shape = c.b.node("Concat", [c.b.once("Reshape", [count, c.b.integers(1)], DType.I64),
-                                c.sizes.vector((cache.dims[1], 1))], DType.I64, axis=0)  # fmt: skip
-    wide = [c.b.node("Expand", [column, shape], DType.I64, "place") for column in columns]
-    places = c.b.node("Concat", wide, DType.I64, "places", axis=2)
-    found = _Tokens(chosen, places, (rows, at))
-    c.b.remember(key, found)
-    return found
+    return c.b.node("Where", [inside, order, first], DType.I64, "chosen")
 
 
 def _within(t: Tracer, value: ir.Value, cache: Held, axis: int) -> ir.Value:
@@ -201,11 +225,12 @@ def _both(t: Tracer, a: ir.Value, b: ir.Value) -> ir.Value:
     return t.c.b.node("And", [a, b], DType.BOOL, "inside")
 
 
-def _column(t: Tracer, value: ir.Value, chosen: ir.Value) -> ir.Value:
+def _column(t: Tracer, value: ir.Value, chosen: ir.Value | None) -> ir.Value:
     c = t.c
-    every = c.b.node("Concat", [value, c.b.integers(0)], DType.I64, "places", axis=0)
-    picked = c.b.node("Gather", [every, chosen], DType.I64, "places", axis=0)
-    return c.b.node("Reshape", [picked, c.b.integers(-1, 1, 1)], DType.I64, "places")
+    if chosen is not None:
+        every = c.b.node("Concat", [value, c.b.integers(0)], DType.I64, "places", axis=0)
+        value = c.b.node("Gather", [every, chosen], DType.I64, "places", axis=0)
+    return c.b.node("Unsqueeze", [value, c.b.integers(1, 2)], DType.I64, "places")
 
 
 def _heads(t: Tracer, cache: Held) -> ir.Value:
@@ -216,12 +241,13 @@ def _heads(t: Tracer, cache: Held) -> ir.Value:
 def _put(t: Tracer, frame: Frame, op: Op, cache: Held, value: ir.Value, at: _Tokens) -> Held:
     """`value: [P, H, D]`, a token a row."""
     c, dtype = t.c, cache.dtype
-    ends = [c.b.integers(0, 0), c.b.integers(1, 1), c.b.integers(0, 2)]
-    corner = c.b.node("Slice", [c.whole(cache), *ends], dtype, "corner")
-    corner = c.b.node("Squeeze", [corner, c.b.integers(2)], dtype, "corner")
-    every = c.b.node("Concat", [value, corner], dtype, "values", axis=0)
-    new = c.b.node("Gather", [every, at.chosen], dtype, "values", axis=0)
-    inputs = [c.whole(cache), at.places, new]
+    if at.chosen is not None:
+        ends = [c.b.integers(0, 0), c.b.integers(1, 1), c.b.integers(0, 2)]
+        corner = c.b.node("Slice", [c.whole(cache), *ends], dtype, "corner")
+        corner = c.b.node("Squeeze", [corner, c.b.integers(2)], dtype, "corner")
+        every = c.b.node("Concat", [value, corner], dtype, "values", axis=0)
+        value = c.b.node("Gather", [every, at.chosen], dtype, "values", axis=0)
+    inputs = [c.whole(cache), at.places, value]
     made = c.b.node("ScatterND", inputs, dtype, op.result.name)
     return Held.whole(made, dtype, result_dims(frame, op))
 
@@ -229,15 +255,17 @@ def _put(t: Tracer, frame: Frame, op: Op, cache: Held, value: ir.Value, at: _Tok
 def _write_tokens(t: Tracer, frame: Frame, op: Op) -> Held:
     cache, value, rows, at = operands(t, frame, op)
     c = t.c
-    wide = [c.convert(c.whole(h), h.dtype, DType.I64) for h in (rows, at)]
-    turned = c.b.node("Transpose", [c.whole(value)], cache.dtype, perm=(0, 2, 1, 3))
-    tokens = c.b.node("Squeeze", [turned, c.b.integers(0)], cache.dtype, "tokens")
-    return _put(t, frame, op, cache, tokens, _tokens(t, cache, wide[0], wide[1]))
+    inside = c.assumed.within(rows, cache.dims[0] - 1) and c.assumed.within(at, cache.dims[2] - 1)
+    _, heads, count, width = value.dims
+    turned = views.permute(c, value, views.HEADS, (value.dims[0], count, heads, width))
+    tokens = views.reshape(c, turned, (count, heads, width), "tokens")
+    places = _tokens(t, cache, _at(t, rows), _at(t, at), inside)
+    return _put(t, frame, op, cache, c.whole(tokens), places)
 
 
 def _write_slots(t: Tracer, frame: Frame, op: Op) -> Held:
     cache, value, slots, at = operands(t, frame, op)
-    c, dtype = t.c, cache.dtype
+    c = t.c
     prompts, _, length, width = value.dims
     held, start = c.whole(slots), c.whole(at)
     key = ("slots", id(held), id(start), prompts, length)
@@ -254,9 +282,13 @@ def _write_slots(t: Tracer, frame: Frame, op: Op) -> Held:
         flat = [c.b.node("Reshape", [v, c.b.integers(-1)], DType.I64) for v in (rows, places)]
         found = flat[0], flat[1], (held, start)
         c.b.remember(key, found)
-    turned = c.b.node("Transpose", [c.whole(value)], dtype, perm=(0, 2, 1, 3))
-    tokens = c.reshape(turned, dtype, (prompts * length, cache.dims[1], width), "tokens")
-    return _put(t, frame, op, cache, tokens, _tokens(t, cache, found[0], found[1]))
+    turned = views.permute(c, value, views.HEADS, (prompts, length, cache.dims[1], width))
+    tokens = views.reshape(c, turned, (prompts * length, cache.dims[1], width), "tokens")
+    inside = c.assumed.within(slots, cache.dims[0] - 1) and c.assumed.within(
+        at, cache.dims[2] - length
+    )
+    places = _tokens(t, cache, found[0], found[1], inside)
+    return _put(t, frame, op, cache, c.whole(tokens), places)
 
 
 # --- the table ------------------------------------------------------------------------------------

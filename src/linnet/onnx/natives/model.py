@@ -9,6 +9,7 @@ import onnx_ir as ir
 from linnet.backends.natives import Case, Native, Predicate
 from linnet.dims import Dim
 from linnet.ir import Op
+from linnet.onnx.emit import views
 from linnet.onnx.emit.held import Held
 from linnet.onnx.emit.trace import Frame, Kernel, Tracer
 from linnet.types import DType, OptionalType
@@ -30,6 +31,11 @@ def needs(opset: int) -> Predicate:
         return None if opset_of(case) >= opset else f"the operator came with opset {opset}"
 
     return when
+
+
+def of_runtime(case: Case) -> str | None:
+    """Applies where ONNX Runtime's own operators may be used."""
+    return None if MICROSOFT in case.device.split() else "the operator is ONNX Runtime's own"
 
 
 def settled(name: str) -> Predicate:
@@ -92,16 +98,25 @@ def pointwise(operator: str, **attrs: Any) -> Kernel:
     """An operator on one operand, in f32, the result held as the operand is."""
 
     def emit(t: Tracer, frame: Frame, op: Op) -> Held:
-        (x,) = operands(t, frame, op)
-        wide = t.c.in_dtype(x, DType.F32)
-        made = t.c.b.node(operator, [wide], DType.F32, op.result.name, **attrs)
-        made = t.c.convert(made, DType.F32, x.dtype)
-        return t.c.like(made, x.dtype, x.dims, (x,))
+        return alike(t, frame, op, operator, **attrs)
 
     return emit
 
 
+def alike(
+    t: Tracer, frame: Frame, op: Op, operator: str, domain: str = "", **attrs: Any
+) -> Held:
+    """An operator on one operand, in f32, the result held as the operand is."""
+    (whole,) = operands(t, frame, op)
+    (x,), dims = views.together(t.c, (whole,))
+    wide = t.c.in_dtype(x, DType.F32)
+    made = t.c.b.node(operator, [wide], DType.F32, op.result.name, domain, **attrs)
+    made = t.c.convert(made, DType.F32, x.dtype)
+    held = t.c.like(made, x.dtype, dims, (x,))
+    return held if dims == whole.dims else views.reshape(t.c, held, whole.dims)
+
+
 __all__ = [
-    "Case", "Kernel", "Native", "Predicate", "every", "filled", "in_f32", "narrow", "needs",
-    "operands", "opset_of", "pointwise", "result_dims", "rounded", "settled", "target",
+    "Case", "Kernel", "Native", "Predicate", "alike", "every", "filled", "in_f32", "narrow", "needs",
+    "of_runtime", "operands", "opset_of", "pointwise", "result_dims", "rounded", "settled", "target",
 ]  # fmt: skip

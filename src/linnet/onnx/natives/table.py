@@ -10,11 +10,13 @@ from collections.abc import Mapping
 
 from linnet.backends.natives import NUMERICS, Decision, Table
 from linnet.onnx.emit.trace import Kernel
-from linnet.onnx.natives import attention, basics, caches
+from linnet.onnx.natives import attention, basics, caches, rotary
 from linnet.onnx.natives.model import target
 from linnet.passes.natives import NativeQuery, NativeSelector
 
-TABLE: Table[Kernel] = Table((*basics.NATIVES, *attention.NATIVES, *caches.NATIVES))
+TABLE: Table[Kernel] = Table(
+    (*basics.NATIVES, *rotary.NATIVES, *attention.NATIVES, *caches.NATIVES)
+)
 KERNELS: Mapping[str, Kernel] = TABLE.kernels
 
 

@@ -4,8 +4,24 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-# Operators whose kernels accept their first operand's memory as the result's.
-IN_PLACE = frozenset({"ScatterND", "TensorScatter", "ScatterElements"})
+from linnet.onnx.emit.entry import Written
+
+# Operators whose kernels accept an operand's memory as a result's: which, by the result's number.
+IN_PLACE: dict[str, dict[int, int]] = {
+    "ScatterND": {0: 0},
+    "TensorScatter": {0: 0},
+    "ScatterElements": {0: 0},
+    "GroupQueryAttention": {1: 3, 2: 4},
+}
+
+
+def updated_in_place(written: Written) -> dict[str, bool]:
+    """Of each state that an entry reads and replaces, whether it may be updated where it lies."""
+    return {
+        path: in_place(written.model.graph, given, after)
+        for path, (given, after) in written.states.items()
+        if given is not None and after is not None
+    }
 
 
 def in_place(graph: ir.Graph, given: str, after: str) -> bool:
@@ -14,7 +30,10 @@ def in_place(graph: ir.Graph, given: str, after: str) -> bool:
     source = next(v for v in graph.inputs if v.name == given)
     result = next(v for v in graph.outputs if v.name == after)
     update = result.producer()
-    if update is None or update.op_type not in IN_PLACE or update.inputs[0] is not source:
+    if update is None:
+        return False
+    taken = IN_PLACE.get(update.op_type, {}).get(list(update.outputs).index(result))
+    if taken is None or update.inputs[taken] is not source:
         return False
     if sum(1 for value in update.inputs if value is source) > 1:
         return False

@@ -16,18 +16,14 @@ from linnet.backends.signature import Signature
 from linnet.backends.source import block_args
 from linnet.dims import Dim, Symbol
 from linnet.onnx.emit.dtypes import concrete
+from linnet.onnx.emit.entry import Written
 from linnet.onnx.emit.members import shape_of
+from linnet.onnx.emit.sizes import linear
 from linnet.onnx.export import write
+from linnet.onnx.runtime.aliasing import updated_in_place
 from linnet.onnx.runtime.session import Buffer, EntrySession, Options
-from linnet.onnx.runtime.values import (
-    Array,
-    Arrays,
-    assembled,
-    dtype_of,
-    leaves,
-    pattern,
-    to_ort,
-)
+from linnet.onnx.runtime.values import Array, Arrays, assembled, dtype_of, leaves, pattern
+from linnet.onnx.runtime.weights import Weights
 from linnet.passes import Binding
 from linnet.types import GenericArg, TensorType, Type
 
@@ -45,13 +41,10 @@ class Model:
         self._program, self._default = binding, default
         self._numerics, self._opset, self._options = numerics, opset, options
         self._entries = binding.program.entries(binding.block)
-        self._tensors, self._tied = dict(tensors), dict(tied)
+        self._tied = dict(tied)
         self._present = frozenset((*tensors, *tied))
-        self._weights = {
-            info.path: to_ort(tensors[info.path], concrete(info.type.dtype))
-            for info in binding.params
-            if info.path in tensors
-        }
+        dtypes = {info.path: concrete(info.type.dtype) for info in binding.params}
+        self._weights = Weights(tensors, dtypes)
         self._states = {
             s.path: Buffer.zeros(shape_of(s.type), concrete(s.type.dtype)) for s in binding.states
         }
@@ -88,23 +81,25 @@ class Model:
         with self._lock:
             checked = Reader(signature, Arrays()).read(inputs, generics)
             self._bounds.check(signature, checked)
-            session = self._session(name, signature, checked)
+            arrays = [
+                array
+                for slot, value in zip(signature.slots, checked.values, strict=True)
+                for array in leaves(slot.bound, value)
+            ]
+            session = self._session(name, signature, checked, arrays)
             if self._broken is not None:
                 raise StateError(
                     f"an earlier call of `{self._broken}` failed part-way and left the state half "
                     "changed; call reset_state() first"
                 )
-            return self._run(name, session, signature, checked)
+            return self._run(name, session, _sizes(signature, checked), arrays)
 
-    def _run(self, name: str, session: EntrySession, signature: Signature, checked: Checked) -> Any:
-        sizes = _sizes(signature, checked)
-        arrays = [
-            (array, dtype_of(array))
-            for slot, value in zip(signature.slots, checked.values, strict=True)
-            for array in leaves(slot.bound, value)
-        ]
+    def _run(
+        self, name: str, session: EntrySession, sizes: Mapping[str, int], arrays: list[Array]
+    ) -> Any:
         try:
-            results = session.run(arrays, self._states, sizes)
+            given = [(array, dtype_of(array)) for array in arrays]
+            results = session.run(given, self._states, sizes)
         except BaseException:
             if session.writes_in_place():
                 self._broken = name
@@ -120,7 +115,10 @@ class Model:
             self._signatures[name] = Signature(name, function, block_args(self._program))
         return self._signatures[name]
 
-    def _session(self, name: str, signature: Signature, checked: Checked) -> EntrySession:
+    def _session(
+        self, name: str, signature: Signature, checked: Checked, arrays: list[Array]
+    ) -> EntrySession:
+        """The session for inputs of this kind: the one that trusts them, where they allow it."""
         fixed = {
             g.name: checked.generics[g.var] for g in signature.generics if _is_fixed(g, signature)
         }
@@ -129,18 +127,41 @@ class Model:
             for slot, value in zip(signature.slots, checked.values, strict=True)
         )
         key = (name, tuple(sorted(fixed.items(), key=lambda item: item[0])), shown)
+        absent = frozenset(
+            slot.name
+            for slot, value in zip(signature.slots, checked.values, strict=True)
+            if value is None
+        )
+        session = self._made((*key, True), name, fixed, absent)
+        if session.allows(arrays, _sizes(signature, checked)):
+            return session
+        return self._made((*key, False), name, fixed, absent)
+
+    def _made(
+        self, key: tuple[Any, ...], name: str, fixed: Mapping[str, GenericArg],
+        absent: frozenset[str],
+    ) -> EntrySession:  # fmt: skip
+        """The session of a key, whose last part says whether it trusts its inputs."""
         if key not in self._sessions:
-            absent = frozenset(
-                slot.name
-                for slot, value in zip(signature.slots, checked.values, strict=True)
-                if value is None
-            )
-            written = write(
-                self._program, name, sizes=fixed or None, present=self._present, tied=self._tied,
-                opset=self._opset, numerics=self._numerics, runtime_operators=True, absent=absent,
-            )  # fmt: skip
+            written = self._write(name, fixed or None, absent, trusting=key[-1])
             self._sessions[key] = EntrySession(written, self._weights, self._options)
         return self._sessions[key]
+
+    def _write(
+        self, name: str, sizes: Mapping[str, GenericArg] | None,
+        absent: frozenset[str] = frozenset(), *, trusting: bool = True,
+    ) -> Written:  # fmt: skip
+        """The entry for a session here; operators that need states in place only where they are."""
+        trusting = trusting and not self._options.exact
+        options: dict[str, Any] = {
+            "sizes": sizes, "present": self._present, "tied": self._tied, "opset": self._opset,
+            "numerics": self._numerics, "runtime_operators": True, "absent": absent,
+            "trusting": trusting,
+        }  # fmt: skip
+        written = write(self._program, name, **options, appends=trusting)
+        if all(updated_in_place(written).get(path) for path in written.appended):
+            return written
+        return write(self._program, name, **options)
 
     # --- state ----------------------------------------------------------------------------------
 
@@ -166,7 +187,8 @@ class Model:
     @property
     def parameters(self) -> dict[str, Array]:
         """The weights by path; tied paths hold one array."""
-        return {**self._tensors, **{p: self._tensors[first] for p, first in self._tied.items()}}
+        arrays = self._weights.arrays
+        return {**arrays, **{path: arrays[first] for path, first in self._tied.items()}}
 
     def generated_source(
         self, entry: str | None = None, generics: Mapping[str, Any] | None = None
@@ -176,10 +198,7 @@ class Model:
         if name is None:
             raise InputError("the model has no default entry: name one")
         sizes: dict[str, GenericArg] = {k: Dim.of(v) for k, v in (generics or {}).items()}
-        written = write(
-            self._program, name, sizes=sizes or None, present=self._present, tied=self._tied,
-            opset=self._opset, numerics=self._numerics, runtime_operators=True,
-        )  # fmt: skip
+        written = self._write(name, sizes or None)
         return str(ir.to_onnx_text(written.model, exclude_initializers=True))
 
 
@@ -194,7 +213,9 @@ def _is_fixed(generic: Any, signature: Signature) -> bool:
 def _shows(type_: Type, symbol: Symbol) -> bool:
     if not isinstance(type_, TensorType):
         return False
-    return any(isinstance(d, Dim) and not d.ops and symbol in d.symbols for d in type_.shape)
+    return any(
+        isinstance(d, Dim) and d.symbols == {symbol} and linear(d, symbol) for d in type_.shape
+    )
 
 
 def _sizes(signature: Signature, checked: Checked) -> dict[str, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from sys import intern
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,10 @@ import onnxruntime as ort
 from linnet.diagnostics import InternalError
 from linnet.onnx.emit.dtypes import NUMPY
 from linnet.onnx.emit.entry import Written
-from linnet.onnx.runtime.aliasing import in_place
+from linnet.onnx.runtime.aliasing import updated_in_place
+from linnet.onnx.runtime.joins import join_products
 from linnet.onnx.runtime.values import Array, to_ort
+from linnet.onnx.runtime.weights import Weights
 from linnet.types import DType
 
 
@@ -54,7 +57,6 @@ class Buffer:
 
 
 SPARE = 1 << 20
-_NOTHING = ort.OrtValue.ortvalue_from_numpy(np.zeros(0, np.float32))
 _FAILED = re.compile(r"Name:'(?P<name>[^']*)' Status Message: (?P<why>.*)", re.DOTALL)
 
 
@@ -82,19 +84,14 @@ def session_options(options: Options) -> ort.SessionOptions:
 class EntrySession:
     """A written entry ready to run."""
 
-    def __init__(
-        self, written: Written, weights: Mapping[str, ort.OrtValue], options: Options
-    ) -> None:
-        self.written = written
+    def __init__(self, written: Written, weights: Weights, options: Options) -> None:
+        self.written, self.weights = written, weights
         graph = written.model.graph
-        self.in_place = {
-            path: in_place(graph, given, after)
-            for path, (given, after) in written.states.items()
-            if given is not None and after is not None
-        }
-        self.places = {
-            node.name: node.metadata_props.get("linnet.source", "") for node in graph.all_nodes()
-        }
+        self.in_place = updated_in_place(written)
+        bound = {} if options.exact else join_products(written, weights.join)
+        self.places: dict[str, str] = {}
+        for node in graph.all_nodes():  # the runtime would keep what it is told
+            self.places[node.name] = intern(node.metadata_props.pop("linnet.source", ""))
         data = ir.to_proto(written.model).SerializeToString()
         self.session = ort.InferenceSession(
             data, session_options(options), providers=list(options.providers)
@@ -103,9 +100,9 @@ class EntrySession:
         written.model = None  # the session has it now
         self.taken = {i.name for i in self.session.get_inputs()}
         self.binding = self.session.io_binding()
-        for path, name in written.params.items():
-            if name in self.taken:
-                self.binding.bind_ortvalue_input(name, weights[path])
+        self.bound = bound or {name: (path,) for path, name in written.params.items()}
+        self.version = -1
+        self.holding: dict[str, ort.OrtValue] = {}  # the states' values that are bound
 
     def writes_in_place(self) -> bool:
         return any(self.in_place.values())
@@ -116,36 +113,43 @@ class EntrySession:
     ) -> list[Array]:  # fmt: skip
         """Runs on checked inputs; states are as the entry leaves them once it returns."""
         written, binding = self.written, self.binding
-        held = []
+        self._bind_weights()
+        held = []  # what is bound is not owned by the binding
         for name, (array, dtype) in zip(written.inputs, inputs, strict=True):
             if name in self.taken:
-                value = to_ort(array, dtype)
-                held.append(value)
-                binding.bind_ortvalue_input(name, value)
+                held.append(to_ort(array, dtype))
+                binding.bind_ortvalue_input(name, held[-1])
         results: list[Array] = []
         for name, (dtype, dims) in zip(written.outputs, written.types, strict=True):
             shape = tuple(self._extent(d, sizes) for d in dims)
             results.append(np.empty(shape, NUMPY[dtype]))
-            value = to_ort(results[-1], dtype)
-            held.append(value)
-            binding.bind_ortvalue_output(name, value)
+            held.append(to_ort(results[-1], dtype))
+            binding.bind_ortvalue_output(name, held[-1])
         swapped = self._bind_states(states)
         try:
             self.session.run_with_iobinding(binding)
         except Exception as error:
             raise RunError(self._told(str(error))) from None
-        finally:
-            self._release()
         for buffer in swapped:
             buffer.swap()
         return results
 
-    def _release(self) -> None:
-        """Lets go of this call's memory, which a binding would hold until the next one."""
-        self.binding.clear_binding_outputs()
-        for path, (given, after) in self.written.states.items():
-            if given in self.taken and after is not None and not self.in_place.get(path, False):
-                self.binding.bind_ortvalue_input(given, _NOTHING)
+    def allows(self, inputs: Sequence[Array], sizes: Mapping[str, int]) -> bool:
+        """Whether the inputs are as the model takes for granted that they are."""
+        for name, array in zip(self.written.inputs, inputs, strict=True):
+            limits = self.written.limits.get(name, ())
+            least = min((self._extent(limit, sizes) for limit in limits), default=None)
+            if least is not None and array.size and not 0 <= array.min() <= array.max() <= least:
+                return False
+        return True
+
+    def _bind_weights(self) -> None:
+        if self.version == self.weights.version:
+            return
+        for name, paths in self.bound.items():
+            if name in self.taken:
+                self.binding.bind_ortvalue_input(name, self.weights.value(paths))
+        self.version = self.weights.version
 
     def _told(self, problem: str) -> str:
         """The runtime's message with the place in the source, without its own files' names."""
@@ -157,19 +161,28 @@ class EntrySession:
         return f"{reason} at {found['name']}{f' ({place})' if place else ''}"
 
     def _bind_states(self, states: Mapping[str, Buffer]) -> list[Buffer]:
+        """Binds what isn't bound yet; gives the states whose spare is written."""
         swapped: list[Buffer] = []
         for path, (given, after) in self.written.states.items():
             buffer = states[path]
-            if given is not None and given in self.taken:
+            if given is not None and given in self.taken and self._is_new(given, buffer.value):
                 self.binding.bind_ortvalue_input(given, buffer.value)
             if after is None:
                 continue
-            if self.in_place.get(path, False):
-                self.binding.bind_ortvalue_output(after, buffer.value)
-            else:
-                self.binding.bind_ortvalue_output(after, buffer.other())
+            value = buffer.value
+            if not self.in_place.get(path, False):
+                value = buffer.other()
                 swapped.append(buffer)
+            if self._is_new(after, value):
+                self.binding.bind_ortvalue_output(after, value)
         return swapped
+
+    def _is_new(self, name: str, value: ort.OrtValue) -> bool:
+        """Whether another value is bound under the name so far."""
+        if self.holding.get(name) is value:
+            return False
+        self.holding[name] = value
+        return True
 
     def _extent(self, dim: Any, sizes: Mapping[str, int]) -> int:
         if dim.constant is not None:

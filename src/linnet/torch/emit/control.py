@@ -1,42 +1,28 @@
-"""Branches and loops."""
+"""Branches and loops: Python's own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
-from linnet.backends.expr import ATOM, COMPARE, TERNARY, Expr
+from linnet.backends.emit.dtypes import dtype_of, rank_of, tensor
+from linnet.backends.emit.loops import (
+    Carried,
+    assign_together,
+    given,
+    host_expr,
+    run_text,
+    variable_expr,
+)
+from linnet.backends.expr import COMPARE, TERNARY, Expr
 from linnet.backends.names import attribute
 from linnet.ir import Op, Region, Value
-from linnet.torch.emit.aggregates import is_nested, whole_rank
-from linnet.torch.emit.dtypes import carried, dtype_of, tensor
-from linnet.torch.emit.writer import SIZE_LIMIT, Writer, shape_text
-from linnet.types import DType, EnumType, TensorType
+from linnet.torch.emit.aggregates import is_nested
+from linnet.torch.emit.dtypes import carried
+from linnet.torch.emit.writer import Writer
+from linnet.types import EnumType
 
 RegionWriter = Callable[[Writer, Region], None]
-
-
-def host_expr(w: Writer, value: Value, name: str) -> Expr:
-    """A host value whose content is known only when the code runs, in variable `name`."""
-    bounds = None
-    if isinstance(value.type, TensorType):
-        dtype = dtype_of(value.type)
-        bounds = dtype.integer_range if dtype.is_integer else None
-    return Expr(name, host=True, bounds=bounds, names=frozenset((name,)))
-
-
-def variable_expr(w: Writer, value: Value, name: str, alias: frozenset[str]) -> Expr:
-    """The value as variable `name` holds it after a branch or in a loop."""
-    if w.module.hosts.is_host(value):
-        return host_expr(w, value, name)
-    return Expr(name, rank=whole_rank(value.type), names=frozenset((name,)), alias=alias)
-
-
-def given(w: Writer, result: Value, target: Value) -> Expr:
-    """One use of a region's result in the form that `target`'s variable has."""
-    if w.module.hosts.is_host(target):
-        return w.get(result)
-    return w.component(result)
 
 
 # --- branches -------------------------------------------------------------------------------------
@@ -72,21 +58,6 @@ class Branches:
             self.w.owner[name] = (value.id, self.w.region)
 
 
-def assign_together(w: Writer, names: Sequence[str], exprs: Sequence[Expr]) -> None:
-    """`a, b = x, y` in one step, leaving out what is already there."""
-    pairs = [(n, e) for n, e in zip(names, exprs, strict=True) if n != e.text]
-    if not pairs:
-        return
-    clash = any(
-        n in e.names for i, (n, _) in enumerate(pairs) for e in (e for _, e in pairs[i + 1 :])
-    )
-    if len(pairs) > 1 and clash:
-        w.line(f"{', '.join(n for n, _ in pairs)} = {', '.join(e.text for _, e in pairs)}")
-        return
-    for name, expr in pairs:
-        w.line(f"{name} = {expr.text}")
-
-
 def emit_if(w: Writer, op: Op, write: RegionWriter) -> None:
     plain = not op.regions[0].ops and not op.regions[1].ops
     if plain and len(op.results) == 1:
@@ -119,7 +90,7 @@ def emit_match_optional(w: Writer, op: Op, write: RegionWriter) -> None:
     arms = Branches(w, op, write)
     (inner,) = op.regions[0].params
     text = f"{optional.text}[0]" if is_nested(operand.type) else optional.text
-    w.hold(inner, Expr(text, rank=whole_rank(inner.type), names=optional.names,
+    w.hold(inner, Expr(text, rank=rank_of(inner.type), names=optional.names,
                        alias=optional.alias))  # fmt: skip
     arms.arm(f"if {optional.at(COMPARE + 1)} is not None:", op.regions[0])
     if op.regions[1].ops or arms.results:
@@ -138,7 +109,7 @@ def emit_match_enum(w: Writer, op: Op, write: RegionWriter) -> None:
             arms.arm("else:", region)
             continue
         texts = (
-            [w.module.enum_case(type_, case) for case in cases]
+            [w.module.types.case(type_, case) for case in cases]
             if isinstance(type_, EnumType)
             else []
         )
@@ -159,71 +130,6 @@ def emit_match_sub(w: Writer, op: Op, write: RegionWriter) -> None:
 
 
 # --- loops ----------------------------------------------------------------------------------------
-
-
-class Carried:
-    """The variables a loop carries: set before it, again at the end of every turn."""
-
-    def __init__(
-        self,
-        w: Writer,
-        operands: Sequence[Value],
-        results: Sequence[Value],
-        params: Sequence[Value],
-        locked: frozenset[str] = frozenset(),
-    ) -> None:
-        self.w, self.results = w, results
-        w.flush(locked)
-        wanted = [p.name or r.name or o.name or "carried"
-                  for p, r, o in zip(params, results, operands, strict=True)]  # fmt: skip
-        exprs = [given(w, o, r) for o, r in zip(operands, results, strict=True)]
-        self.alias = [frozenset("?")] * len(exprs)
-        self.names: list[str] = []
-        before = w.locked
-        for k, (name, expr) in enumerate(zip(wanted, exprs, strict=True)):
-            if self._can_take(expr, exprs):
-                self.names.append(expr.text)
-                continue
-            others = [each.names for i, each in enumerate(exprs) if i != k]
-            w.locked = before.union(locked, self.names, *others)
-            chosen = w.variable(None, name, expr)
-            w.line(f"{chosen} = {expr.text}")
-            w.owner.pop(chosen, None)
-            self.names.append(chosen)
-        w.locked = before
-
-    def _can_take(self, expr: Expr, exprs: Sequence[Expr]) -> bool:
-        """Whether the operand's own variable can be carried: nobody reads it after the loop."""
-        w = self.w
-        if not expr.text.isidentifier() or expr.text in w.size_names.values():
-            return False
-        if expr.text not in w.owner or w.owner[expr.text][1] != w.region:
-            return False
-        if sum(1 for each in exprs if expr.text in each.names) > 1:
-            return False
-        return all(w.left[reader] <= 0 for reader in w.holders[expr.text])
-
-    def enter(self, params: Sequence[Value]) -> None:
-        """Binds a region's parameters to the variables."""
-        w = self.w
-        for value, result, name, alias in zip(
-            params, self.results, self.names, self.alias, strict=True
-        ):
-            expr = variable_expr(w, result, name, alias)
-            w.hold(value, expr)
-            w.owner[name] = (value.id, w.region)
-
-    def leave(self, values: Sequence[Value]) -> None:
-        """Sets the variables for the next turn."""
-        w = self.w
-        exprs = [given(w, v, r) for v, r in zip(values, self.results, strict=True)]
-        assign_together(w, self.names, exprs)
-
-    def finish(self) -> None:
-        w = self.w
-        for value, name, alias in zip(self.results, self.names, self.alias, strict=True):
-            w.hold(value, variable_expr(w, value, name, alias))
-            w.owner[name] = (value.id, w.region)
 
 
 def emit_while(w: Writer, op: Op, write: RegionWriter) -> None:
@@ -266,7 +172,7 @@ def emit_for(w: Writer, op: Op, write: RegionWriter) -> None:
     name = w.names.fresh(index.name or "i")
     span = bounds[1] if bounds[0] == "0" else ", ".join(bounds)
     with w.block(f"for {name} in range({span}):"):
-        w.hold(index, host_expr(w, index, name))
+        w.hold(index, host_expr(index, name))
         carried.enter(body.params[1:])
         write(w, body)
         for each, value in zip(stacked, body.results[count:], strict=True):
@@ -279,26 +185,10 @@ def emit_for(w: Writer, op: Op, write: RegionWriter) -> None:
 
 def _stack(w: Writer, value: Value, name: str) -> None:
     type_ = tensor(value.type)
-    empty = shape_text([w.size(d) for d in type_.dims])
+    empty, _ = w.shape(type_.dims)
     made = f"torch.zeros({empty}, dtype={carried(dtype_of(type_))}, device=device)"
     w.line(f"{name} = torch.stack({name}) if {name} else {made}")
     w.hold(value, Expr(name, rank=len(type_.shape), names=frozenset((name,))))
-
-
-def emit_static_for(w: Writer, op: Op, write: RegionWriter) -> None:
-    body = op.regions[0]
-    start, stop = w.size(op.attrs["start"]), w.size(op.attrs["stop"])
-    carried = Carried(w, op.operands, op.results, body.params[1:])
-    index = body.params[0]
-    name = w.names.fresh(index.name or "i")
-    span = stop.text if start.constant == 0 else f"{start.text}, {stop.text}"
-    with w.block(f"for {name} in range({span}):"):
-        low = start.constant if start.constant is not None else -SIZE_LIMIT
-        w.hold(index, replace(host_expr(w, index, name), bounds=(low, SIZE_LIMIT)))
-        carried.enter(body.params[1:])
-        write(w, body)
-        carried.leave(body.results)
-    carried.finish()
 
 
 def emit_for_subs(w: Writer, op: Op, write: RegionWriter) -> None:
@@ -306,17 +196,10 @@ def emit_for_subs(w: Writer, op: Op, write: RegionWriter) -> None:
     carried = Carried(w, op.operands, op.results, body.params)
     name = w.names.fresh(var.name or attribute(str(array.steps[-1])))
     w.subs[var] = name
-    first, last = op.attrs.get("start"), op.attrs.get("stop")
-    run = "" if first is None and last is None else f"[{first or 0}:{'' if last is None else last}]"
-    with w.block(f"for {name} in {w.ref(array)}{run}:"):
+    with w.block(f"for {name} in {w.ref(array)}{run_text(op)}:"):
         carried.enter(body.params)
         w.in_sub_loop += 1
         write(w, body)
         w.in_sub_loop -= 1
         carried.leave(body.results)
     carried.finish()
-
-
-__all__ = ["ATOM", "DType", "emit_for", "emit_for_subs", "emit_if", "emit_match_enum",
-           "emit_match_optional", "emit_match_sub", "emit_static_for", "emit_while",
-           "variable_expr"]  # fmt: skip

@@ -8,8 +8,7 @@ results keep the dtypes of their types and are converted where they enter and le
 from __future__ import annotations
 
 from linnet.backends.inputs import NAMES
-from linnet.diagnostics import InternalError
-from linnet.types import AnyDType, DType, TensorType, Type
+from linnet.types import DType
 
 STORED = NAMES
 WIDE = frozenset({DType.U16, DType.U32, DType.U64})
@@ -18,27 +17,6 @@ WIDE = frozenset({DType.U16, DType.U32, DType.U64})
 def carried(dtype: DType) -> str:
     """The name of the torch dtype that values of `dtype` have inside generated code."""
     return "torch.int64" if dtype in WIDE else f"torch.{STORED[dtype]}"
-
-
-def stored(dtype: DType) -> str:
-    """The name of the torch dtype of parameters, inputs and results of `dtype`."""
-    return f"torch.{STORED[dtype]}"
-
-
-def concrete(dtype: AnyDType) -> DType:
-    if not isinstance(dtype, DType):
-        raise InternalError("torch.emit", f"the dtype {dtype} was not bound")
-    return dtype
-
-
-def dtype_of(type_: Type) -> DType:
-    return concrete(tensor(type_).dtype)
-
-
-def tensor(type_: Type) -> TensorType:
-    if not isinstance(type_, TensorType):
-        raise InternalError("torch.emit", f"a tensor is needed, not {type_}")
-    return type_
 
 
 def wrap_mask(dtype: DType) -> int | None:

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from linnet.backends.emit import layout
+from linnet.backends.emit.calls import arguments
+from linnet.backends.emit.dtypes import dtype_of, inner_type, rank_of
+from linnet.backends.emit.loops import variable_expr
 from linnet.backends.expr import ATOM, Expr, joined
+from linnet.backends.names import attribute
 from linnet.ir import Op, Ref, Value
-from linnet.torch.emit.control import variable_expr
-from linnet.torch.emit.dtypes import WIDE, dtype_of
+from linnet.passes.join import JOINED
+from linnet.torch.emit.dtypes import WIDE
 from linnet.torch.emit.writer import Writer
-from linnet.types import DType, OptionalType, TensorType, Type
-
-
-def inner_type(type_: Type) -> Type:
-    return type_.inner if isinstance(type_, OptionalType) else type_
+from linnet.types import DType, OptionalType
 
 
 def _opened(w: Writer, text: str, value: Value, names: frozenset[str], alias: str) -> Expr:
     """A stored tensor as generated code carries it."""
     type_ = inner_type(value.type)
-    rank = len(type_.shape) if isinstance(type_, TensorType) else 0
-    held = Expr(text, rank=rank, names=names, alias=frozenset((alias,)))
+    held = Expr(text, rank=rank_of(type_), names=names, alias=frozenset((alias,)))
     dtype = dtype_of(type_)
     if dtype not in WIDE:
         return held
@@ -34,6 +34,16 @@ def _opened(w: Writer, text: str, value: Value, names: frozenset[str], alias: st
 def emit_param(w: Writer, op: Op) -> None:
     ref: Ref = op.attrs["ref"]
     w.define(op.result, _opened(w, w.ref(ref), op.result, w.ref_names(ref), "?"), hint="weight")
+
+
+def emit_concat(w: Writer, op: Op) -> None:
+    if not op.attrs.get(JOINED):
+        layout.emit_concat(w, op)
+        return
+    ref: Ref = op.attrs["ref"]  # parameters that lie in one storage
+    text = f"{w.ref(ref)}.{attribute(op.attrs[JOINED])}"
+    rank = rank_of(op.result.type)
+    w.define(op.result, Expr(text, rank=rank, names=w.ref_names(ref), alias=w.memory))
 
 
 def emit_state_read(w: Writer, op: Op) -> None:
@@ -58,7 +68,7 @@ def emit_state_write(w: Writer, op: Op) -> None:
     if dtype is DType.U64:
         target += ".view(torch.int64)"
     if expr.host:
-        w.line(f"{target}.fill_({w.carry(expr, dtype).text})")
+        w.line(f"{target}.fill_({w.number(expr, dtype).text})")
         return
     text = expr.text
     if "?" in expr.alias or str(ref) in expr.alias:
@@ -75,26 +85,25 @@ def emit_call(w: Writer, op: Op) -> None:
     if callee.takes_block:
         where = Ref(None, ()) if receiver is None else receiver
         parts.append(Expr(w.ref(where), names=w.ref_names(where)))
-    for operand, host in zip(op.operands, callee.host_params, strict=True):
-        parts.append(w.get(operand) if host else w.component(operand))
-    for index in callee.size_args:
-        size = w.size(op.attrs["generics"][index])
-        parts.append(Expr(size.text, size.prec, names=size.names))
+    parts += arguments(w, op, callee)
     texts = [p.text for p in parts]
     if op.attrs.get("prepared"):
         text = f"{w.module.prepared()}({', '.join([callee.name, *texts])})"
     elif callee.gradient is not None:
         text = w.module.with_gradient(callee, texts)
     else:
-        text = w.call_text(callee.name, texts)
+        text = f"{callee.name}({', '.join(texts)})"
+    names = joined(tuple(parts))
     if not op.results:
-        w.flush(joined(tuple(parts)))
+        w.flush(names)
         w.line(text)
         return
-    if w.unpack(op.result, text, joined(tuple(parts)), callee.writes):
+    if w.is_unpacked(op.result):
+        w.flush(names)
+        w.line(f"{w.unpack(op.result, names)} = {text}")
         return
     made = variable_expr(w, op.result, text, callee.alias)
-    made = replace(made, names=joined(tuple(parts)))
+    made = replace(made, names=names)
     w.define(op.result, made, effect=callee.writes, hint=callee.hint)
 
 

@@ -67,6 +67,21 @@ def u64_shift_right(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return torch.where(inside, moved, torch.where(b == 0, a, 0))
 
 
+def u64_divide(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """a / b of two u64 held as the bits of i64: half of a over b, doubled, is at most 1 too small
+    (Warren, Hacker's Delight, 9-3); b past i64 goes into a once or not at all"""
+    large, sign = b < 0, -(2**63)
+    safe = torch.where(large, 1, b)
+    low = torch.div((a >> 1) & (2**63 - 1), safe, rounding_mode="trunc") << 1
+    more = ((a - low * safe) ^ sign) >= (safe ^ sign)
+    return torch.where(large, ((a ^ sign) >= (b ^ sign)).to(torch.int64), low + more)
+
+
+def u64_remainder(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """a - b * (a / b) of two u64 held as the bits of i64"""
+    return a - b * u64_divide(a, b)
+
+
 def u64_to_float(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """the value of u64 bits; halved before rounding where the top bit is set, that bit kept odd"""
     half = ((x >> 1) & (2**63 - 1)) | (x & 1)

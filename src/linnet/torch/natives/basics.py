@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from linnet.backends.emit.dtypes import dtype_of
+from linnet.backends.emit.elementwise import as_tensor
 from linnet.backends.expr import Expr
 from linnet.backends.predicates import last_axis, not_f64, settled
 from linnet.ir import Op
@@ -20,7 +22,8 @@ def function(name: str, extra: str = "") -> KernelWriter:
     """A kernel that is one call of PyTorch's on the operands in order."""
 
     def emit(w: Writer, op: Op) -> Expr:
-        exprs = operands_of(w, op)
+        given = zip(operands_of(w, op), op.operands, strict=True)
+        exprs = [as_tensor(w, e, dtype_of(v.type)) if e.host else e for e, v in given]
         inner = ", ".join(e.text for e in exprs)
         return made(op, f"{name}({inner}{extra})", exprs)
 
@@ -66,7 +69,7 @@ _narrow = not_f64("x")
 _F = "std.nn."
 NATIVES: tuple[Native, ...] = (
     Native(f"{_F}linear::linear", "linear", "one matrix product, accumulated in f32",
-           function("F.linear"), settled("bias")),
+           function("F.linear"), settled("bias"), joins=(1, 2)),
     Native(f"{_F}embedding::embedding", "embedding", "rows of the table gathered",
            function("F.embedding")),
     Native(f"{_F}norm::rms_norm", "rms_norm", "fused, in f32", _rms_norm, last_axis("x")),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from linnet.backends.expr import ATOM, Expr, joined
+from linnet.backends.emit.calls import made, operands_of, text_of
+from linnet.backends.expr import Expr
 from linnet.backends.folding import literal
 from linnet.backends.natives import Case, Predicate
 from linnet.backends.natives import Native as AnyNative
@@ -20,33 +21,12 @@ else:  # an alias with arguments sets an attribute of what it makes, which has s
     Native = AnyNative
 
 
-def text_of(w: Writer, value: Value) -> Expr:
-    """One use of an operand: tensors whole, host numbers as they are."""
-    expr = w.get(value)
-    if not isinstance(value.type, TensorType):
-        return expr
-    if not value.type.shape:
-        return expr
-    return w.whole(expr, value.type)
-
-
-def operands_of(w: Writer, op: Op) -> list[Expr]:
-    return [text_of(w, value) for value in op.operands]
-
-
 def calling(w: Writer, op: Op, function: str, *extra: str) -> Expr:
     """`function(operands..., extra...)`, through a kernel's copy in the module."""
     exprs = operands_of(w, op)
     name = w.module.helper(function)
     texts = [*(e.text for e in exprs), *extra]
     return made(op, f"{name}({', '.join(texts)})", exprs)
-
-
-def made(op: Op, text: str, exprs: Sequence[Expr], prec: int = ATOM) -> Expr:
-    """A native's result, of its whole shape."""
-    type_ = op.results[0].type
-    rank = len(type_.shape) if isinstance(type_, TensorType) else 0
-    return Expr(text, prec, rank=rank, names=joined(tuple(exprs)))
 
 
 def number_text(w: Writer, value: Value, expr: Expr) -> str:

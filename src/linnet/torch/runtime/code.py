@@ -11,7 +11,8 @@ from typing import Any
 
 import torch
 
-from linnet.passes import Binding, lower
+from linnet.passes import Binding, Storage, lower
+from linnet.passes.storage import Joined
 from linnet.torch.emit.module import Callee, Generated, ModuleWriter, Options
 from linnet.torch.natives.table import KERNELS, selector
 from linnet.types import GenericArg
@@ -37,6 +38,7 @@ class EntryCode:
     generated: Generated
     callee: Callee
     writes: bool
+    joined: tuple[Joined, ...] = ()
 
 
 @dataclass(slots=True)
@@ -56,6 +58,7 @@ def generate(
     present: frozenset[str] | None,
     sizes: Mapping[str, GenericArg] | None = None,
     title: str = "",
+    storage: Storage | None = None,
 ) -> EntryCode:
     """The source of one entry."""
     lowered = lower(
@@ -65,12 +68,13 @@ def generate(
         select=selector(settings.numerics, settings.device, settings.trainable),
         trainable=settings.trainable,
         sizes=sizes,
+        storage=storage,
     )
     options = Options(settings.device, settings.numerics, settings.trainable, title)
     writer = ModuleWriter(lowered.functions, lowered.entries, lowered.origins, KERNELS, options)
     generated = writer.generate()
     callee = generated.calls[entry]
-    return EntryCode(generated, callee, callee.writes)
+    return EntryCode(generated, callee, callee.writes, lowered.joined)
 
 
 def execute(code: EntryCode, settings: Settings, name: str) -> Loaded:

@@ -59,7 +59,10 @@ def load(
         lines = None if bindings is None else read_bindings_file(bindings)
         plan = plan_load(manifest, opened, lines, cast_dtype)
         tensors = read_all(plan, place_on)
-    return _assemble(binding, settings, default, tensors, place_on, epoch)
+    model = _assemble(binding, settings, default, tensors, place_on, epoch)
+    del tensors
+    model.lay_out()
+    return model
 
 
 def _device(device: str | torch.device) -> torch.device:

@@ -15,10 +15,11 @@ from linnet.backends.inputs import Checked
 from linnet.backends.signature import Signature
 from linnet.backends.source import block_args
 from linnet.ir import Function
-from linnet.passes import Binding
+from linnet.passes import Binding, Storage
 from linnet.torch.emit.dtypes import WIDE
 from linnet.torch.runtime.code import EntryCode, Loaded, Settings, execute, generate
 from linnet.torch.runtime.inputs import TORCH, Reader
+from linnet.torch.runtime.joined import Layout, storage_of
 from linnet.torch.runtime.tree import Container, Epoch, Node, build_node, find_tensor, lazy_zeros
 from linnet.types import (
     DType,
@@ -67,20 +68,33 @@ class Shared:
         return self.signatures[name]
 
     def code(
-        self, name: str, device: str, sizes: Mapping[str, GenericArg] | None = None
+        self,
+        name: str,
+        device: str,
+        sizes: Mapping[str, GenericArg] | None = None,
+        storage: Storage | None = None,
     ) -> EntryCode:
-        key = (name, device, _frozen(sizes))
+        """An entry's code for parameters that may lie as `storage` says."""
+        key = (name, device, _frozen(sizes), _storage_key(storage))
         if key not in self.codes:
             settings = Settings(
                 self.settings.numerics, self.settings.compile, self.settings.trainable, device
             )
             title = f"{self.binding.block or self.binding.program.root}"
-            self.codes[key] = generate(self.binding, name, settings, self.present, sizes, title)
+            self.codes[key] = generate(
+                self.binding, name, settings, self.present, sizes, title, storage
+            )
         return self.codes[key]
 
 
 def _frozen(sizes: Mapping[str, GenericArg] | None) -> Any:
     return tuple(sorted((sizes or {}).items(), key=lambda item: item[0]))
+
+
+def _storage_key(storage: Storage | None) -> Any:
+    if storage is None:
+        return None
+    return frozenset(storage.tied.items()), frozenset(storage.kinds.items()), storage.groups
 
 
 class Live:
@@ -93,6 +107,8 @@ class Live:
         self.loaded: dict[Any, Loaded] = {}
         self.pinned: frozenset[int] | None = None
         self.weights: tuple[torch.Tensor, ...] = ()
+        self.layout: Layout | None = None
+        self.layout_epoch = -1
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Live:
         return Live()
@@ -145,9 +161,10 @@ class Model(Container):
         where they do not fit; `generics` gives those of the entry that no input's shape shows."""
         signature = self._linnet.signature(name)
         with self._live.lock:
+            layout = self._layout()
             checked = Reader(signature, self.device).read(inputs, generics)
             self._linnet.bounds.check(signature, checked)
-            loaded = self._loaded(name, signature, checked)
+            loaded = self._loaded(name, signature, checked, layout)
             if self._broken is not None:
                 raise StateError(
                     f"an earlier call of `{self._broken}` failed part-way and left the state half "
@@ -178,7 +195,7 @@ class Model(Container):
                 self.__dict__["_broken"] = name
             raise
 
-    def _loaded(self, name: str, signature: Signature, checked: Checked) -> Loaded:
+    def _loaded(self, name: str, signature: Signature, checked: Checked, layout: Layout) -> Loaded:
         sizes = {
             g.name: checked.generics[g.var]
             for g in signature.generics
@@ -187,9 +204,43 @@ class Model(Container):
         key = (name, _frozen(sizes))
         live = self._live
         if key not in live.loaded:
-            code = self._linnet.code(name, self.device.type, sizes or None)
+            code = self._linnet.code(name, self.device.type, sizes or None, layout.storage)
+            if layout.claim(code.joined):
+                live.node = None
             live.loaded[key] = execute(code, self._settings(), name)
         return live.loaded[key]
+
+    def _layout(self) -> Layout:
+        """How the parameters lie. What is loaded is forgotten where they are tied, or made, in
+        another way than it was made for."""
+        live, known = self._live, self._live.layout
+        if known is not None and live.layout_epoch == self._epoch.value and not known.moved():
+            return known
+        found = storage_of(self._linnet.binding, self._find, self.device)
+        live.layout_epoch = self._epoch.value
+        live.node = None
+        if known is not None and known.fits(found):
+            return known
+        live.layout = Layout(found)
+        live.loaded.clear()
+        return live.layout
+
+    def lay_out(self) -> None:
+        """Puts parameters that the default entry's code reads as one in one storage, which a first
+        call does otherwise. References to their data taken before do not follow."""
+        name, settings = self._linnet.default, self._linnet.settings
+        if name is None or settings.trainable or settings.numerics == "exact":
+            return
+        if any(
+            isinstance(g.var, DTypeVar | PackVar) for g in self._linnet.signature(name).generics
+        ):
+            return
+        with self._live.lock:
+            layout = self._layout()
+            code = self._linnet.code(name, self.device.type, None, layout.storage)
+            if layout.claim(code.joined):
+                self._live.node = None
+                self._node()
 
     def _settings(self) -> Settings:
         shared = self._linnet.settings
@@ -197,9 +248,11 @@ class Model(Container):
 
     def _node(self) -> Node:
         live, epoch = self._live, self._epoch
+        layout = live.layout if live.layout is not None else self._layout()
         if live.node is None or live.epoch_seen != epoch.value:
             root = self._linnet.binding.root
             live.node = build_node(root, "", self._find) if root is not None else Node()
+            layout.lay(self._find, live.node)
             live.epoch_seen = epoch.value
             live.weights = (*self.parameters(), *self.buffers())
             live.pinned = None
@@ -325,7 +378,7 @@ class Model(Container):
         signature = self._linnet.signature(name)
         known = signature.given_generics(generics)
         sizes = {g.name: known[g.var] for g in signature.generics if g.var in known}
-        code = self._linnet.code(name, self.device.type, sizes or None)
+        code = self._linnet.code(name, self.device.type, sizes or None, self._layout().storage)
         return code.generated.text
 
     # --- PyTorch's own ways to change a module ----------------------------------------------------

@@ -1,6 +1,11 @@
 // The parts of attention, on a namespace's F. Included after simd_*.h and body_rows.h.
 
 constexpr int64_t kStep = 16;  // keys at a time
+// How far ahead of use keys and values are asked for, in bytes.
+constexpr int64_t kAheadKeys = 2048;
+
+template <class T>
+LN_INLINE void ask(const T* p) { prefetch(reinterpret_cast<const char*>(p) + kAheadKeys); }
 
 // scores[r][j] = q[r] . k[j], for `keys` keys of which the last step may be short.
 template <class T>
@@ -10,7 +15,12 @@ static void scores(const float* q, int64_t rows, const T* k, int64_t k_row, int6
         const int64_t n = keys - j < kStep ? keys - j : kStep;
         const T* row[16];
         // Lanes past the last key repeat it; their results are not stored.
-        for (int64_t i = 0; i < kStep; ++i) row[i] = k + (j + (i < n ? i : n - 1)) * k_row;
+        for (int64_t i = 0; i < kStep; ++i) {
+            row[i] = k + (j + (i < n ? i : n - 1)) * k_row;
+            for (int64_t d = 0; d < width * static_cast<int64_t>(sizeof(T)); d += kLine) {
+                prefetch(reinterpret_cast<const char*>(row[i]) + kAheadKeys + d);
+            }
+        }
         for (int64_t r = 0; r < rows; ++r) {
             F acc[16];
             for (int i = 0; i < 16; ++i) acc[i] = zero();
@@ -29,69 +39,127 @@ static void scores(const float* q, int64_t rows, const T* k, int64_t k_row, int6
     }
 }
 
-// Columns [d, d + 16 C) of one row's mix.
-template <int C, class T>
-LN_INLINE void mix_columns(const float* p, const T* v, int64_t v_row, int64_t keys, float* out) {
-    F acc[C];
-    for (int c = 0; c < C; ++c) acc[c] = load(out + 16 * c);
+// Columns [d, d + 16 C) of R rows' mix.
+template <int C, int R, class T>
+LN_INLINE void mix_columns(const float* p, int64_t p_row, const T* v, int64_t v_row, int64_t keys, float* out,
+                           int64_t width) {
+    F acc[R][C];
+    for (int r = 0; r < R; ++r) for (int c = 0; c < C; ++c) acc[r][c] = load(out + r * width + 16 * c);
     for (int64_t j = 0; j < keys; ++j) {
-        const F w = set1(p[j]);
-        for (int c = 0; c < C; ++c) acc[c] = fma(w, load(v + j * v_row + 16 * c), acc[c]);
+        F x[C];
+        ask(v + j * v_row);
+        if (sizeof(T) * C > 4) ask(v + j * v_row + 32);
+        for (int c = 0; c < C; ++c) x[c] = load(v + j * v_row + 16 * c);
+        for (int r = 0; r < R; ++r) {
+            const F w = set1(p[r * p_row + j]);
+            for (int c = 0; c < C; ++c) acc[r][c] = fma(w, x[c], acc[r][c]);
+        }
     }
-    for (int c = 0; c < C; ++c) store(out + 16 * c, acc[c]);
+    for (int r = 0; r < R; ++r) for (int c = 0; c < C; ++c) store(out + r * width + 16 * c, acc[r][c]);
+}
+
+template <int R, class T>
+static void mix_rows(const float* p, int64_t p_row, const T* v, int64_t v_row, int64_t keys, int64_t width, float* out) {
+    int64_t d = 0;
+    for (; d + 64 <= width; d += 64) mix_columns<4, R>(p, p_row, v + d, v_row, keys, out + d, width);
+    for (; d + 16 <= width; d += 16) mix_columns<1, R>(p, p_row, v + d, v_row, keys, out + d, width);
+    if (d == width) return;
+    for (int r = 0; r < R; ++r) {
+        F acc = load_n(out + r * width + d, width - d);
+        for (int64_t j = 0; j < keys; ++j) acc = fma(set1(p[r * p_row + j]), load_n(v + j * v_row + d, width - d), acc);
+        store_n(out + r * width + d, acc, width - d);
+    }
 }
 
 template <class T>
 static void mix(const float* p, int64_t p_row, int64_t rows, const T* v, int64_t v_row,
                 int64_t keys, int64_t width, float* out) {
-    for (int64_t r = 0; r < rows; ++r) {
-        const float* pr = p + r * p_row;
-        float* o = out + r * width;
-        int64_t d = 0;
-        for (; d + 64 <= width; d += 64) mix_columns<4>(pr, v + d, v_row, keys, o + d);
-        for (; d + 16 <= width; d += 16) mix_columns<1>(pr, v + d, v_row, keys, o + d);
-        if (d < width) {
-            F acc = load_n(o + d, width - d);
-            for (int64_t j = 0; j < keys; ++j) acc = fma(set1(pr[j]), load_n(v + j * v_row + d, width - d), acc);
-            store_n(o + d, acc, width - d);
-        }
+    int64_t r = 0;
+    for (; r + 3 <= rows; r += 3) mix_rows<3>(p + r * p_row, p_row, v, v_row, keys, width, out + r * width);
+    if (rows - r == 2) return mix_rows<2>(p + r * p_row, p_row, v, v_row, keys, width, out + r * width);
+    if (rows - r == 1) mix_rows<1>(p + r * p_row, p_row, v, v_row, keys, width, out + r * width);
+}
+
+// The largest of scale * s and `peak`; NaN where there is one.
+LN_INLINE float scaled_peak(const float* s, int64_t n, float scale, float peak) {
+    const F by = set1(scale);
+    F a = set1(peak), b = a;
+    bool nan = false;
+    int64_t i = 0;
+    for (; i + 32 <= n; i += 32) {
+        const F u = mul(load(s + i), by), v = mul(load(s + i + 16), by);
+        nan |= any_nan(u) || any_nan(v);
+        a = max(u, a);
+        b = max(v, b);
     }
+    float top = largest(max(a, b));
+    for (; i < n; ++i) {
+        const float v = s[i] * scale;
+        nan |= v != v;
+        top = v > top ? v : top;
+    }
+    return nan ? std::numeric_limits<float>::quiet_NaN() : top;
+}
+
+// What sums under `peak` are multiplied with to be sums under `top`; takes note of both.
+LN_INLINE float raise_peak(float top, float added, float* peak, float* total) {
+    // The first block finds a peak of -infinity, and earlier sums that are zero.
+    const float factor = *peak == top ? 1.0f : std::exp(*peak - top);
+    *total = *total * factor + added;
+    *peak = top;
+    return factor;
 }
 
 static float soften(float* s, int64_t n, float scale, float* peak, float* total) {
-    const F by = set1(scale);
-    F m = set1(*peak);
-    int64_t i = 0;
-    bool nan = false;
-    for (; i + 16 <= n; i += 16) {
-        const F v = mul(load(s + i), by);
-        nan |= any_nan(v);
-        store(s + i, v);
-        m = max(v, m);
-    }
-    float top = largest(m);
-    for (; i < n; ++i) {
-        s[i] *= scale;
-        nan |= s[i] != s[i];
-        top = s[i] > top ? s[i] : top;
-    }
-    if (nan) top = std::numeric_limits<float>::quiet_NaN();
-    const F t = set1(top);
+    const float top = scaled_peak(s, n, scale, *peak);
+    const F by = set1(scale), t = set1(top);
     F a = zero();
-    for (i = 0; i + 16 <= n; i += 16) {
-        const F e = exp_of(sub(load(s + i), t));
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16) {
+        const F e = exp_of(sub(mul(load(s + i), by), t));
         store(s + i, e);
         a = add(a, e);
     }
-    float add_up = sum(a);
+    float added = sum(a);
     if (i < n) {
-        store_n(s + i, exp_of(sub(load_n(s + i, n - i), t)), n - i);
-        for (; i < n; ++i) add_up += s[i];
+        store_n(s + i, exp_of(sub(mul(load_n(s + i, n - i), by), t)), n - i);
+        for (; i < n; ++i) added += s[i];
     }
-    // The first block finds a peak of -infinity, and earlier sums that are zero.
-    const float factor = *peak == top ? 1.0f : std::exp(*peak - top);
-    *total = *total * factor + add_up;
-    *peak = top;
+    return raise_peak(top, added, peak, total);
+}
+
+static float soften_h(const float* s, int64_t n, int64_t lines, float scale, float* peak, float* total, bf16* y,
+                      int64_t cell_step) {
+    float factor = 1.0f;
+    if (n > 0) {
+        const float top = scaled_peak(s, n, scale, *peak);
+        const F by = set1(scale), t = set1(top);
+        F a = zero(), b = zero();
+        int64_t i = 0;
+        for (; i + kBlock <= n; i += kBlock, y += cell_step) {
+            const F u = exp_of(sub(mul(load(s + i), by), t)), v = exp_of(sub(mul(load(s + i + 16), by), t));
+            store(y, u);
+            store(y + 16, v);
+            a = add(a, u);
+            b = add(b, v);
+        }
+        float added = sum(add(a, b));
+        if (i < n) {
+            alignas(64) float last[kBlock] = {};
+            for (int64_t j = 0; i + j < n; j += 16) {
+                const int64_t count = n - i - j < 16 ? n - i - j : 16;
+                store_n(last + j, exp_of(sub(mul(load_n(s + i + j, count), by), t)), count);
+            }
+            for (int64_t j = 0; i + j < n; ++j) added += last[j];
+            store(y, load(last));
+            store(y + 16, load(last + 16));
+            y += cell_step;
+        }
+        factor = raise_peak(top, added, peak, total);
+    }
+    for (int64_t i = round_up(n, kBlock); i < lines; i += kBlock, y += cell_step) {
+        std::memset(static_cast<void*>(y), 0, kBlock * sizeof(bf16));
+    }
     return factor;
 }
 
@@ -102,24 +170,34 @@ static void scale_row(float* x, int64_t n, float by) {
     for (; i < n; ++i) x[i] *= by;
 }
 
-// 16 rows of 16 turned: y[d][i] = x[i][d].
-LN_INLINE void turn(const float (*x)[16], float* y) {
-    for (int d = 0; d < 16; ++d) for (int i = 0; i < 16; ++i) y[d * 16 + i] = x[i][d];
+alignas(64) static const float kZeroLine[16] = {};
+
+// One row's 16 inputs from d on as f32: where they are, or in `held`.
+LN_INLINE const void* line_of(const float* row, int64_t n, float* held) {
+    if (n >= 16) return row;
+    store(held, load_n(row, n));
+    return held;
+}
+LN_INLINE const void* line_of(const bf16* row, int64_t n, float* held) {
+    store(held, n >= 16 ? load(row) : load_n(row, n));
+    return held;
 }
 
 template <class T>
 static void pack_keys(const T* k, int64_t k_row, int64_t keys, int64_t width, float* y) {
-    alignas(64) float block[16][16];
+    alignas(64) float held[16][16], turned[256];
     for (int64_t j = 0; j < keys; j += kPanel, y += width * kPanel) {
         for (int64_t d = 0; d < width; d += 16) {
-            const int64_t n = width - d < 16 ? width - d : 16;
+            const int64_t n = width - d;
+            const void* rows[16];
             for (int64_t i = 0; i < kPanel; ++i) {
-                store(block[i], j + i < keys ? load_n(k + (j + i) * k_row + d, n) : zero());
+                rows[i] = j + i < keys ? line_of(k + (j + i) * k_row + d, n, held[i]) : kZeroLine;
             }
-            if (n == 16) {
-                turn(block, y + d * kPanel);
+            if (n >= 16) {
+                turn_cells(rows, y + d * kPanel);
             } else {
-                for (int64_t e = 0; e < n; ++e) for (int64_t i = 0; i < kPanel; ++i) y[(d + e) * kPanel + i] = block[i][e];
+                turn_cells(rows, turned);
+                std::memcpy(y + d * kPanel, turned, static_cast<size_t>(n) * kLine);
             }
         }
     }
@@ -137,22 +215,21 @@ static void pack_values(const T* v, int64_t v_row, int64_t keys, int64_t lines, 
 // bf16 panels in pairs; `width` (keys) and `lines` (values) are padded to a multiple of 32 with zeros.
 static void pack_keys_pairs(const bf16* k, int64_t k_row, int64_t keys, int64_t width, bf16* y) {
     const int64_t padded = round_up(width, kBlock);
+    alignas(64) bf16 held[16][32];
     for (int64_t j = 0; j < keys; j += kPanel, y += padded * kPanel) {
-        for (int64_t i = 0; i < kPanel; ++i) {
-            bf16* cell = y + 2 * i;
-            if (j + i >= keys) {
-                for (int64_t d = 0; d < padded; d += 2) cell[d * 16] = cell[d * 16 + 1] = bf16{0};
-                continue;
+        for (int64_t d = 0; d < padded; d += kBlock) {
+            const int64_t n = width - d < kBlock ? width - d : kBlock;
+            const void* rows[16];
+            for (int64_t i = 0; i < kPanel; ++i) {
+                const bf16* row = k + (j + i) * k_row + d;
+                rows[i] = j + i < keys ? static_cast<const void*>(row) : kZeroLine;
+                if (j + i < keys && n < kBlock) {
+                    std::memset(static_cast<void*>(held[i]), 0, sizeof held[i]);
+                    std::memcpy(static_cast<void*>(held[i]), row, static_cast<size_t>(n) * 2);
+                    rows[i] = held[i];
+                }
             }
-            const bf16* row = k + (j + i) * k_row;
-            int64_t d = 0;
-            for (; d + 2 <= width; d += 2) std::memcpy(cell + d * 16, row + d, 4);
-            if (d < width) {
-                cell[d * 16] = row[d];
-                cell[d * 16 + 1] = bf16{0};
-                d += 2;
-            }
-            for (; d < padded; d += 2) cell[d * 16] = cell[d * 16 + 1] = bf16{0};
+            turn_cells(rows, y + d * kPanel);
         }
     }
 }
@@ -166,10 +243,7 @@ static void pack_values_pairs(const bf16* v, int64_t v_row, int64_t keys, int64_
             const bf16* even = v + j * v_row + d;
             const bf16* odd = even + v_row;
             if (n == kPanel && j + 1 < keys) {
-                for (int64_t i = 0; i < kPanel; ++i) {
-                    line[2 * i] = even[i];
-                    line[2 * i + 1] = odd[i];
-                }
+                interleave(even, odd, line);
                 continue;
             }
             for (int64_t i = 0; i < kPanel; ++i) {
@@ -186,6 +260,7 @@ static void fill_attention(Table& t) {
     t.mix_f = mix<float>;
     t.mix_h = mix<bf16>;
     t.soften = soften;
+    t.soften_h = soften_h;
     t.scale_row = scale_row;
     t.pack_keys_f = pack_keys<float>;
     t.pack_keys_hf = pack_keys<bf16>;

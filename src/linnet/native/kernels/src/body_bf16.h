@@ -68,7 +68,7 @@ static void rows_bf16(const bf16* panels, int64_t panel_stride, const bf16* x, i
 
 static void gemm_bf16(const bf16* panels, int64_t panel_stride, int64_t np, const bf16* x,
                       int64_t x_stride, int64_t rows, int64_t k, float* y, int64_t y_stride,
-                      bool accumulate) {
+                      bool accumulate, const Soon&) {
     int64_t p = 0;
     for (; p + 2 <= np; p += 2) {
         rows_bf16<12, 2>(panels + p * panel_stride, panel_stride, x, x_stride, rows, k, y + 16 * p, y_stride, accumulate);
@@ -83,4 +83,5 @@ static void fill_bf16(Table& t) {
     t.rounded[1] = thin<Bf16Dot>;
     t.gemm_bf16 = gemm_bf16;
     t.tiles = false;
+    t.begin_tiles = t.end_tiles = [] {};
 }

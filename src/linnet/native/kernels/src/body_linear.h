@@ -442,6 +442,7 @@ static void fill_linear(Table& t) {
     t.gemm_f32 = gemm_f32;
     t.gemm_bf16 = nullptr;
     t.tiles = false;
+    t.begin_tiles = t.end_tiles = [] {};
     t.expand_f32 = expand_f32;
     t.expand_bf16 = expand_bf16;
     t.finish = finish;

@@ -48,8 +48,8 @@ template <class T>
 struct SiluMul { LN_INLINE F of(F a, F b) { return mul(rounded_to<T>(silu_of(a)), b); } };
 struct Add { LN_INLINE F of(F a, F b) { return add(a, b); } };
 
-template <class Op, class T>
-static void map2(const T* a, const T* b, int64_t n, T* y) {
+template <class Op, class T, class Y = T>
+static void map2(const T* a, const T* b, int64_t n, Y* y) {
     int64_t i = 0;
     for (; i + 16 <= n; i += 16) store(y + i, Op::of(load(a + i), load(b + i)));
     if (i < n) store_n(y + i, Op::of(load_n(a + i, n - i), load_n(b + i, n - i)), n - i);
@@ -260,6 +260,7 @@ static void fill_rows(Table& t) {
     t.silu_h = map1<Silu, bf16, bf16>;
     t.silu_mul_f = map2<SiluMul<float>, float>;
     t.silu_mul_h = map2<SiluMul<bf16>, bf16>;
+    t.silu_mul_fh = map2<SiluMul<float>, float, bf16>;
     t.gelu_f = map1<Gelu, float, float>;
     t.gelu_h = map1<Gelu, bf16, bf16>;
     t.add_f = map2<Add, float>;

@@ -1,6 +1,7 @@
 // The kernels by C names, for tests and benchmarks through ctypes. `half` 0: f32, 1: bf16 data.
 #include <cstdio>
 #include <exception>
+#include <new>
 
 #include "linnet/kernels.h"
 
@@ -102,6 +103,19 @@ void linnet_k_count(int64_t n, int32_t* y) {
     });
 }
 
+// n tasks of which one finds no memory: 1 where that reaches the caller.
+int linnet_k_exhaust(int64_t n, int64_t at, int32_t* y) {
+    try {
+        pool().run(n, [&](int64_t i) {
+            if (i == at) throw std::bad_alloc();
+            y[i] += 1;
+        });
+    } catch (const std::bad_alloc&) {
+        return 1;
+    }
+    return 0;
+}
+
 void linnet_k_convert(int what, const void* x, int64_t n, void* y) {
     switch (what) {
         case 0: return convert(hp(x), n, fp(y));
@@ -124,6 +138,20 @@ PackedMatrix* linnet_k_pack_joined(int kind, const void* const* parts, const int
         for (int64_t i = 0; i < count; ++i) all[static_cast<size_t>(i)] = {parts[i], rows[i], half[i] != 0, block[i]};
         return pack_joined(static_cast<WeightKind>(kind), all.get(), count, k, group);
     });
+}
+PackedMatrix* linnet_k_part(const PackedMatrix* m, int64_t begin, int64_t end) {
+    return guarded([&] { return m->part(begin, end); });
+}
+// blocks as in PackSource.
+PackedMatrix* linnet_k_pack_experts(int kind, int half, int block, const void* w, int64_t experts, int64_t n, int64_t k,
+                                    int64_t group) {
+    return guarded([&] {
+        const PackSource all{w, experts * n, half != 0, block};
+        return pack_experts(static_cast<WeightKind>(kind), all, experts, k, group);
+    });
+}
+void linnet_k_unpack_experts(const PackedMatrix* m, int64_t experts, int64_t n, float* y) {
+    unpack_experts(*m, experts, n, y);
 }
 void linnet_k_free(PackedMatrix* m) { delete m; }
 int64_t linnet_k_bytes(const PackedMatrix* m) { return m->bytes(); }

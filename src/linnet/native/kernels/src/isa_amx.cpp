@@ -24,13 +24,26 @@ struct alignas(64) Config {
     uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
 };
 
-// Inputs at a time, so that two panels of weights stay in the first cache (32 KiB) while all rows pass.
-constexpr int64_t kInputs = 512;
+// Memory that is asked for a few lines at a time, in as many steps as there are.
+class Ahead {
+public:
+    Ahead(const Soon& soon, int64_t steps)
+        : at_(static_cast<const char*>(soon.at)), end_(at_ + soon.bytes),
+          a_step_(steps > 0 ? (soon.bytes / 64 + steps - 1) / steps : 0) {}
+
+    void ask() {
+        for (int64_t k = 0; k < a_step_ && at_ < end_; ++k, at_ += 64) _mm_prefetch(at_, _MM_HINT_T1);
+    }
+
+private:
+    const char *at_, *end_;
+    int64_t a_step_;
+};
 
 // Tiles 0..3: sums of (row block, panel) (0,0) (0,1) (1,0) (1,1); 4, 5: x; 6, 7: weights.
 template <int R, int P>
 static void block(const bf16* panels, int64_t panel_stride, const bf16* x, int64_t x_stride,
-                  int64_t k, float* y, int64_t y_stride, bool accumulate) {
+                  int64_t k, float* y, int64_t y_stride, bool accumulate, Ahead& ahead) {
     const auto ys = static_cast<size_t>(y_stride) * 4;
     float* y1 = y + 16 * y_stride;
     if (accumulate) {
@@ -45,6 +58,7 @@ static void block(const bf16* panels, int64_t panel_stride, const bf16* x, int64
         _tile_zero(3);
     }
     for (int64_t i = 0; i < k; i += 32) {
+        ahead.ask();
         _tile_loadd(6, panels + i * 16, 64);
         _tile_loadd(4, x + i * 16, 64);
         _tile_dpbf16ps(0, 4, 6);
@@ -66,41 +80,34 @@ static void block(const bf16* panels, int64_t panel_stride, const bf16* x, int64
 
 template <int P>
 static void all_rows(const bf16* panels, int64_t panel_stride, const bf16* x, int64_t x_stride,
-                     int64_t rows, int64_t k, float* y, int64_t y_stride, bool accumulate) {
+                     int64_t rows, int64_t k, float* y, int64_t y_stride, bool accumulate, Ahead& ahead) {
     int64_t r = 0;
     for (; r + 16 < rows; r += 32) {
-        block<2, P>(panels, panel_stride, x + r * x_stride, x_stride, k, y + r * y_stride, y_stride, accumulate);
+        block<2, P>(panels, panel_stride, x + r * x_stride, x_stride, k, y + r * y_stride, y_stride, accumulate, ahead);
     }
     if (r < rows) {
-        block<1, P>(panels, panel_stride, x + r * x_stride, x_stride, k, y + r * y_stride, y_stride, accumulate);
-    }
-}
-
-template <int P>
-static void all_inputs(const bf16* panels, int64_t panel_stride, const bf16* x, int64_t x_stride,
-                       int64_t rows, int64_t k, float* y, int64_t y_stride, bool accumulate) {
-    if (k == 0) return all_rows<P>(panels, panel_stride, x, x_stride, rows, 0, y, y_stride, accumulate);
-    // Even parts: 576 inputs are done at once rather than as 512 and 64.
-    const int64_t parts = (k + kInputs * 5 / 4 - 1) / (kInputs * 5 / 4);
-    const int64_t step = ((k / 32 + parts - 1) / parts) * 32;
-    for (int64_t i = 0; i < k; i += step) {
-        const int64_t n = k - i < step ? k - i : step;
-        all_rows<P>(panels + i * 16, panel_stride, x + i * 16, x_stride, rows, n, y, y_stride, accumulate || i > 0);
+        block<1, P>(panels, panel_stride, x + r * x_stride, x_stride, k, y + r * y_stride, y_stride, accumulate, ahead);
     }
 }
 
 static void gemm_bf16(const bf16* panels, int64_t panel_stride, int64_t np, const bf16* x,
                       int64_t x_stride, int64_t rows, int64_t k, float* y, int64_t y_stride,
-                      bool accumulate) {
-    const Config config;
-    _tile_loadconfig(&config);
+                      bool accumulate, const Soon& soon) {
+    const int64_t steps = (rows + 31) / 32 * ((np + 1) / 2) * (k / 32);
+    Ahead ahead(soon, steps);
     int64_t p = 0;
     for (; p + 2 <= np; p += 2) {
-        all_inputs<2>(panels + p * panel_stride, panel_stride, x, x_stride, rows, k, y + 16 * p, y_stride, accumulate);
+        all_rows<2>(panels + p * panel_stride, panel_stride, x, x_stride, rows, k, y + 16 * p, y_stride, accumulate, ahead);
     }
-    if (p < np) all_inputs<1>(panels + p * panel_stride, panel_stride, x, x_stride, rows, k, y + 16 * p, y_stride, accumulate);
-    _tile_release();
+    if (p < np) all_rows<1>(panels + p * panel_stride, panel_stride, x, x_stride, rows, k, y + 16 * p, y_stride, accumulate, ahead);
 }
+
+static void begin_tiles() {
+    const Config config;
+    _tile_loadconfig(&config);
+}
+
+static void end_tiles() { _tile_release(); }
 
 }  // namespace amx
 }  // namespace linnet
@@ -116,6 +123,8 @@ namespace linnet {
 void fill_amx(Table& t) {
     t.gemm_bf16 = amx::gemm_bf16;
     t.tiles = true;
+    t.begin_tiles = amx::begin_tiles;
+    t.end_tiles = amx::end_tiles;
 }
 
 }  // namespace linnet

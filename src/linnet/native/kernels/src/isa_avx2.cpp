@@ -24,6 +24,7 @@ LN_INLINE float scalar_of(bf16 x) { return to_float(x); }
 #include "body_rows.h"
 #include "body_linear.h"
 #include "body_attention.h"
+#include "body_recurrent.h"
 
 }  // namespace avx2
 }  // namespace linnet
@@ -40,6 +41,7 @@ void fill_avx2(Table& t) {
     avx2::fill_rows(t);
     avx2::fill_linear(t);
     avx2::fill_attention(t);
+    avx2::fill_recurrent(t);
 }
 
 }  // namespace linnet

@@ -1,4 +1,4 @@
-// AVX-512 BF16: products of bf16.
+// AVX-512 BF16: products of bf16, and everything that rounds to it.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -20,8 +20,15 @@ namespace avx512_bf16 {
 
 LN_INLINE float scalar_of(float x) { return x; }
 LN_INLINE float scalar_of(bf16 x) { return to_float(x); }
+#define LN_VNNI
+#define LN_BF16
 #include "simd_avx512.h"
+#undef LN_BF16
+#undef LN_VNNI
+#include "body_rows.h"
 #include "body_linear.h"
+#include "body_attention.h"
+#include "body_recurrent.h"
 #include "body_bf16.h"
 
 }  // namespace avx512_bf16
@@ -35,7 +42,13 @@ LN_INLINE float scalar_of(bf16 x) { return to_float(x); }
 
 namespace linnet {
 
-void fill_avx512_bf16(Table& t) { avx512_bf16::fill_bf16(t); }
+void fill_avx512_bf16(Table& t) {
+    avx512_bf16::fill_rows(t);
+    avx512_bf16::fill_linear(t);
+    avx512_bf16::fill_attention(t);
+    avx512_bf16::fill_recurrent(t);
+    avx512_bf16::fill_bf16(t);
+}
 
 }  // namespace linnet
 #endif

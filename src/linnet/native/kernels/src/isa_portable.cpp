@@ -14,6 +14,7 @@ LN_INLINE float scalar_of(bf16 x) { return to_float(x); }
 #include "body_rows.h"
 #include "body_linear.h"
 #include "body_attention.h"
+#include "body_recurrent.h"
 
 }  // namespace portable
 
@@ -21,6 +22,7 @@ void fill_portable(Table& t) {
     portable::fill_rows(t);
     portable::fill_linear(t);
     portable::fill_attention(t);
+    portable::fill_recurrent(t);
 }
 
 }  // namespace linnet

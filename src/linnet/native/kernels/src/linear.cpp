@@ -1,4 +1,6 @@
 // Products with packed weights: which way, how split, and x as each way wants it.
+#include <stdexcept>
+
 #include "memory.h"
 #include "table.h"
 
@@ -106,47 +108,144 @@ void run_thin(Thin kernel, const Panels& w, const Input& x, const Out& out) {
     });
 }
 
-constexpr int64_t kRowBlock = 192;      // rows whose results a task holds before they are written
-constexpr int64_t kTaskPanels = 2;
-constexpr int64_t kInputBytes = 1 << 20;  // of x a thread goes through again and again: in its cache
+// silu of one half of a row of sums times the other half, into y's row.
+void put_gated(const Table& t, const float* gate, const float* up, int64_t n, int64_t row, int64_t column,
+               const Out& out) {
+    const int64_t left = out.n - column, count = left < n ? left : n, at = row * out.stride + column;
+    if (out.y_bf16) return t.silu_mul_fh(gate, up, count, static_cast<bf16*>(out.y) + at);
+    t.silu_mul_f(gate, up, count, static_cast<float*>(out.y) + at);
+}
 
-// Panels in pairs; each, widened if need be, against as many rows as stay in a core's own cache.
-template <class T, class Gemm, class Expand>
-void run_blocks(Gemm gemm, Expand expand, bool direct, const Panels& w, const T* x,
-                int64_t x_stride, int64_t rows, const Out& out) {
+// Both halves of each panel's outputs, then their product, while they are in the cache.
+void run_thin_gated(Thin kernel, const Panels& w, const Input& x, const Out& out) {
     const Table& t = table();
-    const int64_t panels = panel_count(w.rows);
-    const int64_t k = sizeof(T) == 2 ? round_up(w.layout.inputs, kBlock) : w.layout.inputs;
-    const int64_t cells = round_up(w.layout.inputs, kBlock) * kPanel;  // of a widened panel
-    const int64_t fit = kInputBytes / (k * static_cast<int64_t>(sizeof(T)) + 1) / kRowBlock * kRowBlock;
-    const int64_t rows_a_task = fit > kRowBlock ? fit : kRowBlock;
-    const int64_t pairs = (panels + kTaskPanels - 1) / kTaskPanels;
-    pool().run((rows + rows_a_task - 1) / rows_a_task * pairs, [&](int64_t task) {
-        Scratch scratch;
-        const int64_t first = task % pairs * kTaskPanels, from = task / pairs * rows_a_task;
-        const int64_t to = rows - from < rows_a_task ? rows : from + rows_a_task;
-        const int64_t np = panels - first < kTaskPanels ? panels - first : kTaskPanels;
-        const T* source = reinterpret_cast<const T*>(w.panel(first));
-        int64_t step = w.layout.bytes / static_cast<int64_t>(sizeof(T));
-        if (!direct) {
-            T* wide = scratch.take<T>(np * cells);
-            step = cells;
-            for (int64_t p = 0; p < np; ++p) expand(w, first + p, wide + p * cells);
-            source = wide;
-        }
-        const int64_t width = np * kPanel;
-        float* y = scratch.take<float>(kRowBlock * width);
-        for (int64_t r = from; r < to; r += kRowBlock) {
-            const int64_t n = to - r < kRowBlock ? to - r : kRowBlock;
-            gemm(source, step, np, x + r * x_stride, x_stride, n, k, y, width, false);
-            t.finish(y, width, n, first * kPanel, width, out, r);
+    const int64_t panels = panel_count(w.rows) / 2;
+    Scratch scratch;
+    Out sums;
+    sums.y = scratch.take<float>(x.rows * w.rows);
+    sums.stride = sums.n = w.rows;
+    pool().ranges(panels, kTaskBytes / (2 * w.layout.bytes + 1) + 1, [&](int64_t begin, int64_t end) {
+        kernel(w, x, begin, end, sums);
+        kernel(w, x, panels + begin, panels + end, sums);
+        const int64_t from = begin * kPanel, n = (end - begin) * kPanel;
+        for (int64_t r = 0; r < x.rows; ++r) {
+            const float* row = static_cast<const float*>(sums.y) + r * w.rows + from;
+            put_gated(t, row, row + w.rows / 2, n, r, from, out);
         }
     });
 }
 
+constexpr int64_t kPair = 2;              // panels a product takes at once
+constexpr int64_t kTaskCache = 1 << 20;   // of weights that a task goes through again and again
+
+// The two ways to multiply blocks: in f32, and in bf16 with f32 sums.
+struct InF32 {
+    using Cell = float;
+    static constexpr int64_t kRows = 192;  // rows whose sums are held before they are written
+    static int64_t inputs(const Panels& w) { return w.layout.inputs; }
+    static void expand(const Table& t, const Panels& w, int64_t panel, float* y) { t.expand_f32(w, panel, y); }
+    static void multiply(const Table& t, const float* panels, int64_t step, int64_t np, const float* x, int64_t xs,
+                         int64_t rows, int64_t k, float* y, const Soon&) {
+        t.gemm_f32(panels, step, np, x, xs, rows, k, y, np * kPanel, false);
+    }
+};
+struct InBf16 {
+    using Cell = bf16;
+    static constexpr int64_t kRows = 32;
+    static int64_t inputs(const Panels& w) { return round_up(w.layout.inputs, kBlock); }
+    static void expand(const Table& t, const Panels& w, int64_t panel, bf16* y) { t.expand_bf16(w, panel, y); }
+    static void multiply(const Table& t, const bf16* panels, int64_t step, int64_t np, const bf16* x, int64_t xs,
+                         int64_t rows, int64_t k, float* y, const Soon& soon) {
+        t.gemm_bf16(panels, step, np, x, xs, rows, k, y, np * kPanel, false, soon);
+    }
+};
+
+// Tiles in use, for as long as it lives.
+struct Tiles {
+    const Table& t;
+    explicit Tiles(const Table& table) : t(table) { t.begin_tiles(); }
+    ~Tiles() { t.end_tiles(); }
+    Tiles(const Tiles&) = delete;
+    Tiles& operator=(const Tiles&) = delete;
+};
+
+// A task takes panels that stay in a core's own cache, widened unless `direct`, and goes through all
+// rows of x, a few at a time. `gated`: panels of both halves of the outputs at once, as for
+// `linear_silu_mul`.
+template <class Mode>
+struct Blocks {
+    using Cell = typename Mode::Cell;
+    const Panels& w;
+    const Cell* x;
+    int64_t x_stride, rows;
+    const Out& out;
+    bool direct, gated;
+    const Table& t = table();
+    int64_t halves = gated ? 2 : 1;
+    int64_t panels = panel_count(w.rows) / halves;
+    int64_t k = Mode::inputs(w);
+    int64_t cells = round_up(w.layout.inputs, kBlock) * kPanel;  // of a widened panel
+
+    void run() const {
+        const int64_t pairs = (panels + kPair - 1) / kPair;
+        const int64_t size = halves * k * kPanel * static_cast<int64_t>(sizeof(Cell));
+        int64_t tasks = (panels * size + kTaskCache - 1) / kTaskCache;
+        tasks = round_up(tasks > 0 ? tasks : 1, int64_t{2} * pool().threads());
+        if (tasks > pairs) tasks = pairs;
+        pool().run(tasks, [&](int64_t i) { one(pairs * i / tasks * kPair, pairs * (i + 1) / tasks * kPair); });
+    }
+
+    void one(int64_t begin, int64_t end) const {
+        Scratch scratch;
+        if (end > panels) end = panels;
+        const Cell* sources[2];
+        for (int64_t h = 0; h < halves; ++h) sources[h] = source(begin + h * panels, end - begin, scratch);
+        const int64_t step = direct ? w.layout.bytes / static_cast<int64_t>(sizeof(Cell)) : cells;
+        constexpr int64_t kHalf = Mode::kRows * kPair * kPanel;
+        float* y = scratch.take<float>(halves * kHalf);
+        const Tiles tiles(t);
+        for (int64_t r = 0; r < rows; r += Mode::kRows) {
+            const int64_t n = rows - r < Mode::kRows ? rows - r : Mode::kRows;
+            for (int64_t p = begin; p < end; p += kPair) {
+                const int64_t np = end - p < kPair ? end - p : kPair;
+                for (int64_t h = 0; h < halves; ++h) {
+                    Mode::multiply(t, sources[h] + (p - begin) * step, step, np, x + r * x_stride, x_stride, n, k,
+                                   y + h * kHalf, soon(p + h * panels, end - begin, np, r, n));
+                }
+                put(y, y + kHalf, np * kPanel, n, p * kPanel, r);
+            }
+        }
+    }
+
+    const Cell* source(int64_t first, int64_t count, Scratch& scratch) const {
+        if (direct) return reinterpret_cast<const Cell*>(w.panel(first));
+        Cell* wide = scratch.take<Cell>(count * cells);
+        for (int64_t p = 0; p < count; ++p) Mode::expand(t, w, first + p, wide + p * cells);
+        return wide;
+    }
+
+    // While rows [r, r + n) meet panel p: their share of the panel that the next task has in its place.
+    Soon soon(int64_t p, int64_t count, int64_t np, int64_t r, int64_t n) const {
+        if (p + count + np > panel_count(w.rows)) return {};
+        const int64_t bytes = np * w.layout.bytes;
+        const int64_t from = bytes * r / rows, to = bytes * (r + n) / rows;
+        return {w.panel(p + count) + from, to - from};
+    }
+
+    void put(const float* y, const float* up, int64_t width, int64_t n, int64_t column, int64_t r) const {
+        if (!gated) return t.finish(y, width, n, column, width, out, r);
+        for (int64_t i = 0; i < n; ++i) put_gated(t, y + i * width, up + i * width, width, r + i, column, out);
+    }
+};
+
 bool quantised(WeightKind kind) { return kind >= WeightKind::int8; }
 
-void product(const PackedMatrix& w, const Rows& x, const Out& out) {
+void thin(Thin kernel, const Panels& w, const Input& x, const Out& out, bool gated) {
+    if (gated) return run_thin_gated(kernel, w, x, out);
+    run_thin(kernel, w, x, out);
+}
+
+void product(const PackedMatrix& w, const Rows& x, const Out& out, bool gated = false) {
     if (x.rows <= 0 || w.rows() <= 0) return;
     const Table& t = table();
     const Panels v = panels_of(w);
@@ -160,20 +259,20 @@ void product(const PackedMatrix& w, const Rows& x, const Out& out) {
     in.rows = x.rows;
     if (dots && !many) {
         in.h = as_bf16(x, inputs, false, &in.stride, scratch);
-        run_thin(t.rounded[kind], v, in, out);
+        thin(t.rounded[kind], v, in, out, gated);
     } else if (dots || (rounded && x.rows > kWidenRounded && t.gemm_bf16 != nullptr)) {
         int64_t stride;
         const bf16* h = as_bf16(x, round_up(inputs, kBlock), t.tiles, &stride, scratch);
-        run_blocks<bf16>(t.gemm_bf16, t.expand_bf16, dots, v, h, stride, x.rows, out);
+        Blocks<InBf16>{v, h, stride, x.rows, out, dots, gated}.run();
     } else if (rounded && x.rows <= kWidenRounded) {
-        run_thin(t.rounded[kind], v, as_int8(x, inputs, scratch), out);
+        thin(t.rounded[kind], v, as_int8(x, inputs, scratch), out, gated);
     } else if (many) {
         int64_t stride;
         const float* f = as_f32(x, inputs, &stride, scratch);
-        run_blocks<float>(t.gemm_f32, t.expand_f32, v.kind == WeightKind::f32, v, f, stride, x.rows, out);
+        Blocks<InF32>{v, f, stride, x.rows, out, v.kind == WeightKind::f32, gated}.run();
     } else {
         in.f = as_f32(x, inputs, &in.stride, scratch);
-        run_thin(t.exact[kind], v, in, out);
+        thin(t.exact[kind], v, in, out, gated);
     }
 }
 
@@ -220,6 +319,26 @@ void linear_strided_bf16(const PackedMatrix& w, const bf16* x, int64_t x_stride,
 
 namespace {
 
+// y [rows, n] for w of 2 n rows.
+Out half_of(const PackedMatrix& w, void* y, bool y_bf16) {
+    if (w.rows() % (2 * kPanel) != 0) throw std::invalid_argument("halves are whole panels of 16 outputs");
+    Out out = out_of(w, y, w.rows() / 2, nullptr, y_bf16, false);
+    out.n = w.rows() / 2;
+    return out;
+}
+
+}  // namespace
+
+void linear_silu_mul(const PackedMatrix& w, const float* x, int64_t rows, float* y) {
+    product(w, rows_of(w, x, 0, rows, false), half_of(w, y, false), true);
+}
+
+void linear_silu_mul(const PackedMatrix& w, const bf16* x, int64_t rows, bf16* y) {
+    product(w, rows_of(w, x, 0, rows, true), half_of(w, y, true), true);
+}
+
+namespace {
+
 struct Product {
     const void *a, *b;
     void* c;
@@ -261,7 +380,7 @@ void multiply(const Product& p) {
     out.y = p.c;
     out.stride = out.n = p.n;
     out.y_bf16 = p.is_bf16;
-    run_blocks<float>(t.gemm_f32, t.expand_f32, true, w, f, stride, p.m, out);
+    Blocks<InF32>{w, f, stride, p.m, out, true, false}.run();
 }
 
 template <class T>

@@ -59,6 +59,26 @@ f16 half_at(const char* p) {
     return h;
 }
 
+// A GGUF row as floats.
+void read_blocks(Source source, const char* row, int64_t cols, float* y) {
+    const bool offsets = source == Source::q4_1;
+    const int64_t head = offsets ? 4 : 2, bytes = head + (source == Source::q8_0 ? 32 : 16);
+    for (int64_t k = 0; k < cols; k += 32, row += bytes, y += 32) {
+        const float scale = to_float(half_at(row));
+        if (source == Source::q8_0) {
+            const auto* q = reinterpret_cast<const int8_t*>(row + head);
+            for (int64_t i = 0; i < 32; ++i) y[i] = scale * static_cast<float>(q[i]);
+            continue;
+        }
+        const float offset = offsets ? to_float(half_at(row + 2)) : -8.0f * scale;
+        const auto* q = reinterpret_cast<const uint8_t*>(row + head);
+        for (int64_t i = 0; i < 16; ++i) {
+            y[i] = scale * static_cast<float>(q[i] & 15) + offset;
+            y[16 + i] = scale * static_cast<float>(q[i] >> 4) + offset;
+        }
+    }
+}
+
 // 16 rows as floats [16, inputs], padding zero.
 void read_floats(const Rows& rows, int64_t first, int64_t total, int64_t cols, int64_t inputs,
                  float* y) {
@@ -72,6 +92,8 @@ void read_floats(const Rows& rows, int64_t first, int64_t total, int64_t cols, i
         const char* row = rows.at(first + i, &source);
         if (source == Source::bf16) {
             t.widen(reinterpret_cast<const bf16*>(row), cols, y);
+        } else if (source != Source::f32) {
+            read_blocks(source, row, cols, y);
         } else {
             std::memcpy(y, row, static_cast<size_t>(cols) * 4);
         }
@@ -264,6 +286,10 @@ int64_t block_bytes(Source source) {
     return source == Source::q8_0 ? 34 : source == Source::q4_0 ? 18 : 20;
 }
 
+WeightKind kind_of(Source blocks) {
+    return blocks == Source::q8_0 ? WeightKind::q8 : blocks == Source::q4_0 ? WeightKind::q4 : WeightKind::q4_1;
+}
+
 bool is_blocks(Source s) { return s == Source::q8_0 || s == Source::q4_0 || s == Source::q4_1; }
 
 void write_blocks(const Rows& rows, int64_t first, int64_t total, const Layout& l, Source kind,
@@ -284,7 +310,9 @@ PackedMatrix pack(WeightKind kind, const Rows& rows, int64_t total, int64_t cols
     const Layout l = layout_of(kind, cols, m.group());
     uint8_t* data = PackedMatrixMaker::data(m);
     const Source first_source = rows.parts[0].source;
-    if (is_blocks(first_source)) {
+    bool whole = is_blocks(first_source) && kind == kind_of(first_source);
+    for (int64_t p = 0; p < rows.count; ++p) whole = whole && rows.parts[p].source == first_source;
+    if (whole) {
         pool().ranges(panel_count(total), 4, [&](int64_t begin, int64_t end) {
             for (int64_t p = begin; p < end; ++p) {
                 write_blocks(rows, p * kPanel, total, l, first_source, data + p * l.bytes);
@@ -391,18 +419,30 @@ PackedMatrix pack_joined(WeightKind kind, const PackSource* parts, int64_t count
         int64_t step = cols * (s.is_bf16 ? 2 : 4);
         if (s.blocks != 0) {
             source = s.blocks == 1 ? Source::q8_0 : s.blocks == 2 ? Source::q4_0 : Source::q4_1;
-            const bool fits = kind == (s.blocks == 1 ? WeightKind::q8 : s.blocks == 2 ? WeightKind::q4 : WeightKind::q4_1);
-            if (!fits || cols % 32 != 0 || group != 32 || s.blocks != parts[0].blocks) {
-                throw std::invalid_argument("blocks are joined only with blocks of their own kind");
-            }
+            if (cols % 32 != 0) throw std::invalid_argument("GGUF blocks hold 32 inputs each");
             step = cols / 32 * block_bytes(source);
-        } else if (parts[0].blocks != 0 || kind == WeightKind::q4_1) {
-            throw std::invalid_argument("blocks are joined only with blocks of their own kind");
+        }
+        if (kind == WeightKind::q4_1 && source != Source::q4_1) {
+            throw std::invalid_argument("weights of 4 bits with an offset are made from such blocks alone");
         }
         laid[static_cast<size_t>(i)] = {static_cast<const char*>(s.data), total, s.rows, step, source};
         total += s.rows;
     }
     return pack(kind, {laid.get(), count}, total, cols, group);
+}
+
+PackedMatrix PackedMatrix::part(int64_t begin, int64_t end) const {
+    PackedMatrix m;
+    m.kind_ = kind_;
+    m.activations_ = activations_;
+    m.rows_ = end - begin;
+    m.cols_ = cols_;
+    m.group_ = group_;
+    const int64_t panel = layout_of(kind_, cols_, group_).bytes;
+    m.bytes_ = panel_count(m.rows_) * panel;
+    m.data_ = data_ == nullptr ? nullptr : data_ + begin / kPanel * panel;
+    m.hold_ = hold_;
+    return m;
 }
 
 void unpack_rows(const PackedMatrix& w, int64_t begin, int64_t end, float* y) {

@@ -12,6 +12,7 @@
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -80,8 +81,19 @@ struct Pool::Impl {
         start();
     }
 
-    // Tasks of part `own`, then of the others, until none is left.
+    // Tasks of part `own`, then of the others, until none is left. What a task throws is kept for the
+    // caller, and no further task begins.
     void drain(size_t own) {
+        try {
+            work_off(own);
+        } catch (...) {
+            const std::lock_guard<std::mutex> guard(error_lock);
+            if (error == nullptr) error = std::current_exception();
+            for (Part& part : parts) part.next.store(part.end, std::memory_order_relaxed);
+        }
+    }
+
+    void work_off(size_t own) {
         const size_t n = parts.size();
         for (size_t step = 0; step < n; ++step) {
             Part& part = parts[own + step < n ? own + step : own + step - n];
@@ -120,6 +132,7 @@ struct Pool::Impl {
                 std::this_thread::yield();
             }
         }
+        if (error != nullptr) std::rethrow_exception(std::exchange(error, nullptr));
     }
 
     bool enter(uint64_t seen) {
@@ -164,7 +177,8 @@ struct Pool::Impl {
 
     std::vector<Part> parts;
     std::vector<std::thread> workers;
-    std::mutex run_lock, sleep_lock;
+    std::mutex run_lock, sleep_lock, error_lock;
+    std::exception_ptr error;
     std::condition_variable wake;
     alignas(64) std::atomic<uint64_t> state{0};
     alignas(64) std::atomic<int> sleepers{0};

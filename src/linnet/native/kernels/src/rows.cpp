@@ -53,13 +53,14 @@ namespace {
 template <class T, class F>
 void rope_all(F row, const T* x, const T* cos, const T* sin, T* y, int64_t batch, int64_t heads,
               int64_t seq, int64_t width, int64_t x_batch, int64_t x_head, int64_t x_row,
-              int64_t t_batch, int64_t t_row) {
+              int64_t t_batch, int64_t t_row, int64_t y_batch, int64_t y_head, int64_t y_row) {
     if (width <= 0) return;
+    if (y_row == 0) y_batch = x_batch, y_head = x_head, y_row = x_row;
     pool().ranges(batch * heads * seq, rows_a_task(width), [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
             const int64_t s = i % seq, h = i / seq % heads, b = i / seq / heads;
             const int64_t at = b * x_batch + h * x_head + s * x_row, t = b * t_batch + s * t_row;
-            row(x + at, cos + t, sin + t, width, y + at);
+            row(x + at, cos + t, sin + t, width, y + b * y_batch + h * y_head + s * y_row);
         }
     });
 }
@@ -68,13 +69,13 @@ void rope_all(F row, const T* x, const T* cos, const T* sin, T* y, int64_t batch
 
 void rope(const float* x, const float* cos, const float* sin, float* y, int64_t batch, int64_t heads,
           int64_t seq, int64_t width, int64_t x_batch, int64_t x_head, int64_t x_row, int64_t t_batch,
-          int64_t t_row) {
-    rope_all(table().rope_f, x, cos, sin, y, batch, heads, seq, width, x_batch, x_head, x_row, t_batch, t_row);
+          int64_t t_row, int64_t y_batch, int64_t y_head, int64_t y_row) {
+    rope_all(table().rope_f, x, cos, sin, y, batch, heads, seq, width, x_batch, x_head, x_row, t_batch, t_row, y_batch, y_head, y_row);
 }
 void rope(const bf16* x, const bf16* cos, const bf16* sin, bf16* y, int64_t batch, int64_t heads,
           int64_t seq, int64_t width, int64_t x_batch, int64_t x_head, int64_t x_row, int64_t t_batch,
-          int64_t t_row) {
-    rope_all(table().rope_h, x, cos, sin, y, batch, heads, seq, width, x_batch, x_head, x_row, t_batch, t_row);
+          int64_t t_row, int64_t y_batch, int64_t y_head, int64_t y_row) {
+    rope_all(table().rope_h, x, cos, sin, y, batch, heads, seq, width, x_batch, x_head, x_row, t_batch, t_row, y_batch, y_head, y_row);
 }
 
 void silu(const float* x, int64_t n, float* y) {

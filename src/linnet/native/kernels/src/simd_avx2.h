@@ -180,3 +180,16 @@ LN_INLINE void store_i8(int8_t* p, F x) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p), b);
 }
 LN_INLINE int32_t sum_i8(const int8_t* p, int n) { int32_t s = 0; for (int i = 0; i < n; ++i) s += p[i]; return s; }
+// 16 rows of 16 cells of 4 bytes turned: cell i of line d of y is cell d of row i.
+LN_INLINE void turn_cells(const void* const* rows, void* y) {
+    for (int i = 0; i < 16; ++i) {
+        for (int d = 0; d < 16; ++d) std::memcpy(static_cast<char*>(y) + (d * 16 + i) * 4, static_cast<const char*>(rows[i]) + d * 4, 4);
+    }
+}
+// 16 cells of (even, odd).
+LN_INLINE void interleave(const bf16* even, const bf16* odd, bf16* y) {
+    for (int i = 0; i < 16; ++i) {
+        y[2 * i] = even[i];
+        y[2 * i + 1] = odd[i];
+    }
+}

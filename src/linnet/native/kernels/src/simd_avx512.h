@@ -1,5 +1,6 @@
 // 16 floats and 16 integers in one AVX-512 register. Included inside a namespace under an AVX-512
-// target. With LN_VNNI the dot products are vpdpbusd, else they are AVX2's on two halves.
+// target. With LN_VNNI the dot products are vpdpbusd, else they are AVX2's on two halves. With LN_BF16
+// floats are rounded to bf16 by the processor, which gives 0 for results below 2^-126.
 
 constexpr int kThinRows = 8;
 constexpr int kGemmRows = 12;
@@ -25,12 +26,32 @@ LN_INLINE I rounded16(F x) {
     const __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
     return _mm512_srli_epi32(_mm512_mask_or_epi32(up, nan, u, _mm512_set1_epi32(0x400000)), 16);
 }
+#if defined(LN_BF16)
+LN_INLINE __m256i narrow16(F x) {
+    const __m256bh h = _mm512_cvtneps_pbh(x);
+    __m256i r;
+    std::memcpy(&r, &h, sizeof r);
+    return r;
+}
+LN_INLINE void store_pairs(bf16* p, F a, F b) {
+    const __m512i turn = _mm512_setr_epi32(0x00100000, 0x00110001, 0x00120002, 0x00130003, 0x00140004, 0x00150005,
+                                           0x00160006, 0x00170007, 0x00180008, 0x00190009, 0x001a000a, 0x001b000b,
+                                           0x001c000c, 0x001d000d, 0x001e000e, 0x001f000f);
+    const __m512bh both = _mm512_cvtne2ps_pbh(b, a);
+    __m512i r;
+    std::memcpy(&r, &both, sizeof r);
+    _mm512_storeu_si512(p, _mm512_permutexvar_epi16(turn, r));
+}
+LN_INLINE F round_bf16(F x) { return widen16(narrow16(x)); }
+#else
 LN_INLINE __m256i narrow16(F x) { return _mm512_cvtepi32_epi16(rounded16(x)); }
-LN_INLINE void store(bf16* p, F x) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), narrow16(x)); }
-LN_INLINE void store_n(bf16* p, F x, int64_t n) { _mm256_mask_storeu_epi16(p, first(n), narrow16(x)); }
 LN_INLINE void store_pairs(bf16* p, F a, F b) {
     _mm512_storeu_si512(p, _mm512_or_si512(rounded16(a), _mm512_slli_epi32(rounded16(b), 16)));
 }
+LN_INLINE F round_bf16(F x) { return _mm512_castsi512_ps(_mm512_slli_epi32(rounded16(x), 16)); }
+#endif
+LN_INLINE void store(bf16* p, F x) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), narrow16(x)); }
+LN_INLINE void store_n(bf16* p, F x, int64_t n) { _mm256_mask_storeu_epi16(p, first(n), narrow16(x)); }
 LN_INLINE F load_f16(const uint16_t* p) { return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))); }
 LN_INLINE F add(F x, F y) { return _mm512_add_ps(x, y); }
 LN_INLINE F sub(F x, F y) { return _mm512_sub_ps(x, y); }
@@ -41,7 +62,6 @@ LN_INLINE F max(F x, F y) { return _mm512_max_ps(x, y); }
 LN_INLINE F min(F x, F y) { return _mm512_min_ps(x, y); }
 LN_INLINE F abs(F x) { return _mm512_abs_ps(x); }
 LN_INLINE F neg(F x) { return _mm512_xor_ps(x, _mm512_set1_ps(-0.0f)); }
-LN_INLINE F round_bf16(F x) { return _mm512_castsi512_ps(_mm512_slli_epi32(rounded16(x), 16)); }
 LN_INLINE __m256 upper(F x) { return _mm512_extractf32x8_ps(x, 1); }
 LN_INLINE __m256 lower(F x) { return _mm512_castps512_ps256(x); }
 LN_INLINE float sum(F x) {
@@ -119,3 +139,34 @@ LN_INLINE void store_i8(int8_t* p, F x) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtsepi32_epi8(_mm512_cvtps_epi32(x)));
 }
 LN_INLINE int32_t sum_i8(const int8_t* p, int n) { int32_t s = 0; for (int i = 0; i < n; ++i) s += p[i]; return s; }
+// 16 rows of 16 cells of 4 bytes turned: cell i of line d of y is cell d of row i.
+LN_INLINE void turn_cells(const void* const* rows, void* y) {
+    __m512i a[16], b[16];
+    for (int i = 0; i < 16; ++i) a[i] = _mm512_loadu_si512(rows[i]);
+    for (int i = 0; i < 16; i += 2) {
+        b[i] = _mm512_unpacklo_epi32(a[i], a[i + 1]);
+        b[i + 1] = _mm512_unpackhi_epi32(a[i], a[i + 1]);
+    }
+    for (int i = 0; i < 16; i += 4) {
+        for (int j = 0; j < 2; ++j) {
+            a[i + 2 * j] = _mm512_unpacklo_epi64(b[i + j], b[i + j + 2]);
+            a[i + 2 * j + 1] = _mm512_unpackhi_epi64(b[i + j], b[i + j + 2]);
+        }
+    }
+    // a[4 g + c]: column c of each quarter, rows 4 g .. 4 g + 3.
+    for (int c = 0; c < 4; ++c) {
+        const __m512i low = _mm512_shuffle_i32x4(a[c], a[4 + c], 0x88), high = _mm512_shuffle_i32x4(a[8 + c], a[12 + c], 0x88);
+        const __m512i low2 = _mm512_shuffle_i32x4(a[c], a[4 + c], 0xdd), high2 = _mm512_shuffle_i32x4(a[8 + c], a[12 + c], 0xdd);
+        auto* line = static_cast<char*>(y) + c * 64;
+        _mm512_storeu_si512(line, _mm512_shuffle_i32x4(low, high, 0x88));
+        _mm512_storeu_si512(line + 8 * 64, _mm512_shuffle_i32x4(low, high, 0xdd));
+        _mm512_storeu_si512(line + 4 * 64, _mm512_shuffle_i32x4(low2, high2, 0x88));
+        _mm512_storeu_si512(line + 12 * 64, _mm512_shuffle_i32x4(low2, high2, 0xdd));
+    }
+}
+// 16 cells of (even, odd).
+LN_INLINE void interleave(const bf16* even, const bf16* odd, bf16* y) {
+    const __m512i a = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(even)));
+    const __m512i b = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(odd)));
+    _mm512_storeu_si512(y, _mm512_or_si512(a, _mm512_slli_epi32(b, 16)));
+}

@@ -9,7 +9,8 @@
 //  * Sums are kept in f32 (never in bf16). NaN and infinity go through as IEEE says.
 //  * Functions split their work over `pool()` where there is enough of it. Called from inside a task
 //    of the pool they run on the calling thread. Results don't depend on the number of threads.
-//  * Only functions that say so throw (std::bad_alloc, std::invalid_argument).
+//  * Every function that works on tensors may throw std::bad_alloc; only those that say so throw
+//    std::invalid_argument.
 #pragma once
 
 #include <cstddef>
@@ -82,7 +83,7 @@ public:
     // t-th of `threads()` equal, contiguous parts; a thread that is done helps the others, so that a
     // thread the system holds back costs little. Make tasks of 5 us or more. Called from inside a
     // task: all of it on the calling thread. Called by several threads at once: one after another.
-    // `body` must not throw.
+    // What a task throws, the first of them, is thrown again here; tasks that had not begun are left out.
     template <class F>
     void run(int64_t n, F&& body) {
         using Body = std::remove_reference_t<F>;
@@ -162,6 +163,8 @@ public:
     Activations activations() const { return activations_; }
     void set_activations(Activations a) { activations_ = a; }
     bool empty() const { return data_ == nullptr; }
+    // Rows [begin, end) in the same memory, which stays alive with either; begin: a multiple of 16.
+    PackedMatrix part(int64_t begin, int64_t end) const;
 
     // The layout, for the kernels (see src/layout.h).
     const uint8_t* data() const { return data_; }
@@ -201,7 +204,7 @@ struct PackSource {
     const void* data;
     int64_t rows;
     bool is_bf16 = false;  // else f32
-    int blocks = 0;        // 1: GGUF Q8_0 (kind q8), 2: Q4_0 (q4), 3: Q4_1 (q4_1); then all parts are
+    int blocks = 0;  // 1: GGUF Q8_0, 2: Q4_0, 3: Q4_1; reordered where all parts are and `kind` is theirs
 };
 PackedMatrix pack_joined(WeightKind kind, const PackSource* parts, int64_t count, int64_t cols,
                          int64_t group = 32);
@@ -221,6 +224,10 @@ void linear_bf16(const PackedMatrix& w, const bf16* x, int64_t rows, bf16* y,
 // bf16 in, f32 out (a head whose logits are wanted in f32).
 void linear_bf16_f32(const PackedMatrix& w, const bf16* x, int64_t rows, float* y,
                      const float* bias = nullptr);
+// y [rows, N / 2] = silu(x g^T) * (x u^T), where the rows of w are those of g, then those of u, as many of
+// each and a multiple of 16. In f32, rounded once. Throws std::invalid_argument for other rows.
+void linear_silu_mul(const PackedMatrix& w, const float* x, int64_t rows, float* y);
+void linear_silu_mul(const PackedMatrix& w, const bf16* x, int64_t rows, bf16* y);
 // The same with row strides for x and y (0: K and N).
 void linear_strided(const PackedMatrix& w, const float* x, int64_t x_stride, int64_t rows, float* y,
                     int64_t y_stride, const float* bias);
@@ -321,13 +328,13 @@ void argmax(const bf16* x, int64_t rows, int64_t n, int32_t* y);
 
 // Half-split rotation of x [batch, heads, seq, width] (strides of batch, head and row), in T
 // throughout: y = x * cos + quarter_turn(x) * sin. cos, sin at b * t_batch + s * t_row; t_batch 0 for
-// tables shared by all sequences. y is laid out like x.
+// tables shared by all sequences. y has strides of its own, or with y_row 0 those of x.
 void rope(const float* x, const float* cos, const float* sin, float* y, int64_t batch, int64_t heads,
           int64_t seq, int64_t width, int64_t x_batch, int64_t x_head, int64_t x_row, int64_t t_batch,
-          int64_t t_row);
+          int64_t t_row, int64_t y_batch = 0, int64_t y_head = 0, int64_t y_row = 0);
 void rope(const bf16* x, const bf16* cos, const bf16* sin, bf16* y, int64_t batch, int64_t heads,
           int64_t seq, int64_t width, int64_t x_batch, int64_t x_head, int64_t x_row, int64_t t_batch,
-          int64_t t_row);
+          int64_t t_row, int64_t y_batch = 0, int64_t y_head = 0, int64_t y_row = 0);
 
 // --- element by element -------------------------------------------------------------------------
 
@@ -364,6 +371,70 @@ int64_t embedding(const PackedMatrix& table, const int32_t* ids, int64_t count, 
 // temperature <= 0: argmax. Throws std::bad_alloc.
 int32_t sample(const float* logits, int64_t n, float temperature, int32_t top_k, float top_p,
                float min_p, double uniform);
+
+// --- experts ------------------------------------------------------------------------------------
+
+// Rows by the matrices of the experts chosen for each: x [rows, k, cols], or [rows, cols] where
+// `shared`, chosen [rows, k] of 0 .. experts - 1, each expert a matrix [outputs, cols].
+template <class T>
+struct Chosen {
+    const T* x = nullptr;
+    const int64_t* chosen = nullptr;
+    int64_t rows = 0, k = 0;
+    int64_t experts = 0, outputs = 0, cols = 0;
+    bool shared = false;
+};
+
+// All experts' matrices [experts, outputs, cols] as one packed matrix, each from a row that is a
+// multiple of 16 on. `all.rows` is experts * outputs. Throws as `pack_joined`.
+PackedMatrix pack_experts(WeightKind kind, const PackSource& all, int64_t experts, int64_t cols,
+                          int64_t group = 32);
+// From `pack_experts`, expert after expert: y [experts * outputs, cols].
+void unpack_experts(const PackedMatrix& w, int64_t experts, int64_t outputs, float* y);
+
+// y [rows, k, outputs], and y [rows, outputs] = sum over k of weights [rows, k] times the product,
+// accumulated in f32 and rounded once. Reads the chosen experts' weights alone, each once for all of
+// its rows. Returns -1, or the first place of `chosen` that is out of range; then nothing is written.
+int64_t linear_experts(const PackedMatrix& w, const Chosen<float>&, float* y);
+int64_t linear_experts(const PackedMatrix& w, const Chosen<bf16>&, bf16* y);
+int64_t combine_experts(const PackedMatrix& w, const Chosen<float>&, const float* weights, float* y);
+int64_t combine_experts(const PackedMatrix& w, const Chosen<bf16>&, const bf16* weights, bf16* y);
+// The same with w [experts, outputs, cols] as it is.
+int64_t linear_experts(const float* w, const Chosen<float>&, float* y);
+int64_t linear_experts(const bf16* w, const Chosen<bf16>&, bf16* y);
+int64_t combine_experts(const float* w, const Chosen<float>&, const float* weights, float* y);
+int64_t combine_experts(const bf16* w, const Chosen<bf16>&, const bf16* weights, bf16* y);
+
+// y [rows, k]: the places of the k largest of each row of x [rows, n], largest first, the lower place
+// first among equals; NaN counts as larger than all numbers. 0 <= k <= n.
+void top_k(const float* x, int64_t rows, int64_t n, int64_t k, int64_t* y);
+void top_k(const bf16* x, int64_t rows, int64_t n, int64_t k, int64_t* y);
+
+// --- the gated delta rule -----------------------------------------------------------------------
+
+// For each token, and each head h with query and key of head h / (heads / key_heads), all in f32:
+//   memory = exp(decay) memory;  memory += k (x) beta (v - k . memory);  out = scale (q . memory)
+// `after` may be `start` itself.
+template <class T>
+struct DeltaRule {
+    const T* q = nullptr;          // [batch, tokens, key_heads, keys]
+    const T* k = nullptr;          // like q
+    const T* v = nullptr;          // [batch, tokens, heads, width]
+    const float* decay = nullptr;  // [batch, tokens, heads]
+    const float* beta = nullptr;   // like decay
+    const float* start = nullptr;  // [batch, heads, keys, width]
+    float* out = nullptr;          // [batch, tokens, heads, width]
+    float* after = nullptr;        // like start
+    int64_t batch = 1, tokens = 1, key_heads = 1, heads = 1, keys = 0, width = 0;
+    float scale = 1.0f;
+};
+void delta_rule(const DeltaRule<float>&);
+void delta_rule(const DeltaRule<bf16>&);
+// Sequences end to end in one line of `tokens` (batch is the rows of `start` and `after`): a run of
+// equal `segments` is one sequence and continues row rows[t], or nothing where there is no such row.
+// No two runs name one row. A row that no run names stays as it is.
+void delta_rule_packed(const DeltaRule<float>&, const int32_t* rows, const int32_t* segments);
+void delta_rule_packed(const DeltaRule<bf16>&, const int32_t* rows, const int32_t* segments);
 
 // --- measuring ----------------------------------------------------------------------------------
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from linnet.backends.emit.dtypes import tensor
+from linnet.backends.emit.writer import Writer
 from linnet.backends.expr import ATOM, Expr, joined
 from linnet.ir import Op
-from linnet.torch.emit.dtypes import tensor
-from linnet.torch.emit.writer import Writer, shape_text
 
 
 def emit_broadcast(w: Writer, op: Op) -> None:
@@ -90,9 +90,9 @@ def emit_permute(w: Writer, op: Op) -> None:
         w.define(op.result, a)
         return
     if len(moved) == 2:
-        text = f"{a.at(ATOM)}.transpose({moved[0]}, {moved[1]})"
+        text = f"{a.at(ATOM)}.{w.words.swap}({moved[0]}, {moved[1]})"
     else:
-        text = f"{a.at(ATOM)}.permute({', '.join(map(str, order))})"
+        text = f"{a.at(ATOM)}.{w.words.permute}({', '.join(map(str, order))})"
     unit = frozenset(rank - i for i in range(rank) if (rank - order[i]) in a.unit)
     w.define(op.result, replace(a, text=text, prec=ATOM, unit=unit), hint="permuted")
 
@@ -102,7 +102,9 @@ def emit_concat(w: Writer, op: Op) -> None:
     if len(parts) == 1:
         w.define(op.result, parts[0])
         return
-    text = f"torch.cat(({', '.join(p.text for p in parts)}), dim={op.attrs['axis']})"
+    inner = ", ".join(p.text for p in parts)
+    concat = w.words.function(w.words.concat)
+    text = f"{concat}(({inner}), {w.words.axis}={op.attrs['axis']})"
     made = Expr(text, rank=parts[0].rank, names=joined(parts))
     w.define(op.result, made, hint="joined")
 
@@ -140,7 +142,3 @@ def emit_slice(w: Writer, op: Op) -> None:
         parts = ["...", *parts[leading:]]
     made = replace(a, text=f"{a.at(ATOM)}[{', '.join(parts)}]", prec=ATOM, names=names)
     w.define(op.result, made, hint="part")
-
-
-__all__ = ["emit_broadcast", "emit_concat", "emit_permute", "emit_reshape", "emit_slice",
-           "shape_text"]  # fmt: skip

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from linnet.backends.emit.dtypes import dtype_of, tensor
+from linnet.backends.emit.writer import Writer
 from linnet.backends.expr import ATOM, Expr, joined
 from linnet.ir import Op
-from linnet.jax.emit.dtypes import tensor
-from linnet.jax.emit.writer import Writer
 
 Source = Sequence[tuple[str, int]]
 
@@ -21,32 +21,25 @@ def emit_gather(w: Writer, op: Op) -> None:
     if x.host:
         w.define(op.result, x)
         return
-    type_ = tensor(op.operands[0].type)
-    x = w.whole(x, type_)
-    empty = [
-        i for i, (kind, _) in enumerate(source) if kind == "index" and not type_.dims[i].constant
-    ]
-    if empty:  # JAX refuses to look into an axis without elements, even where nothing will run
-        text = f"{w.module.helper('padded')}({x.text}, {', '.join(map(str, empty))})"
-        x = replace(x, text=text, prec=ATOM)
+    x = w.indexed(w.whole(x, tensor(op.operands[0].type)), op)
     made = (
-        _scalars(x, source, index_axes, indices)
-        or _rows(x, source, index_axes, indices)
+        _numbers(x, source, indices)
+        or _rows(w, x, source, index_axes, indices)
         or _general(w, op, x, source, index_axes, indices)
     )
     w.define(op.result, made, hint="picked")
 
 
 def _index(w: Writer, op: Op, k: int) -> Expr:
-    """Index operand `k`, as a host number or a whole array."""
+    """Index operand `k`, as a host number or a whole tensor."""
     value = op.operands[1 + k]
     expr, type_ = w.get(value), tensor(value.type)
-    return expr if expr.host and not type_.shape else w.whole(expr, type_)
+    if expr.host and not type_.shape:
+        return expr
+    return w.index(w.whole(expr, type_), dtype_of(type_))
 
 
-def _scalars(
-    x: Expr, source: Source, index_axes: Sequence[Sequence[int]], indices: Sequence[Expr]
-) -> Expr | None:
+def _numbers(x: Expr, source: Source, indices: Sequence[Expr]) -> Expr | None:
     """`x[i, :, j]` with numbers, the other axes in their order."""
     kept = [r for kind, r in source if kind == "axis"]
     if kept != list(range(len(kept))) or not all(e.host for e in indices):
@@ -62,9 +55,10 @@ def _scalars(
 
 
 def _rows(
-    x: Expr, source: Source, index_axes: Sequence[Sequence[int]], indices: Sequence[Expr]
-) -> Expr | None:
-    """One array of indices along one axis, whose axes come where that axis was."""
+    w: Writer, x: Expr, source: Source, index_axes: Sequence[Sequence[int]],
+    indices: Sequence[Expr],
+) -> Expr | None:  # fmt: skip
+    """One tensor of indices along one axis, whose axes come where that axis was."""
     if len(indices) != 1 or indices[0].host:
         return None
     places = [i for i, (kind, _) in enumerate(source) if kind == "index"]
@@ -76,7 +70,7 @@ def _rows(
         wanted.extend(over if i == axis else (r,))
     if wanted != list(range(len(wanted))):
         return None
-    text = f"{x.at(ATOM)}[{':, ' * axis}{index.text}]"
+    text = w.rows(x, axis, index, len(over))
     return Expr(text, rank=len(wanted), names=joined((x, index)))
 
 
@@ -89,7 +83,7 @@ def _general(
     runs = [r for kind, r in source if kind == "axis"]
     over = {r for axes in index_axes for r in axes} | {r for r in runs if runs.count(r) > 1}
     if not over and not indices:
-        return _permuted(x, runs)
+        return _permuted(w, x, runs)
     lead = sorted(over)  # the axes that advanced indexing makes, moved to the front
     names = joined((x, *indices))
     parts: list[str] = []
@@ -98,30 +92,33 @@ def _general(
         if kind == "axis" and k not in over:
             parts.append(":")
             shape.append(k)
-            continue
-        shape.append(None)
-        if kind == "axis":
+        elif kind == "axis":
             size = w.size(result.dims[k])
             names = names | size.names
-            parts.append(_lined(f"jnp.arange({size.text})", (k,), lead))
+            run = f"{w.words.function('arange')}({size.text}{w.words.device})"
+            parts.append(_lined(w, run, (k,), lead))
+            shape.append(None)
         elif indices[k].host or not index_axes[k]:
             parts.append(indices[k].text)
+            if not (indices[k].host and w.words.numbers_first):
+                shape.append(None)
         else:
-            parts.append(_lined(indices[k].at(ATOM), index_axes[k], lead))
+            parts.append(_lined(w, indices[k].at(ATOM), index_axes[k], lead))
+            shape.append(None)
     free = [axis for axis in shape if axis is not None]
     places = [i for i, axis in enumerate(shape) if axis is None]
     first = places[0] if places else 0
     together = places == list(range(first, first + len(places)))
     order = [*free[:first], *lead, *free[first:]] if together else [*lead, *free]
     made = Expr(f"{x.at(ATOM)}[{', '.join(parts)}]", rank=len(order), names=names)
-    return _permuted(made, order)
+    return _permuted(w, made, order)
 
 
-def _lined(text: str, axes: Sequence[int], lead: Sequence[int]) -> str:
+def _lined(w: Writer, text: str, axes: Sequence[int], lead: Sequence[int]) -> str:
     """An index over result axes `axes`, permuted and padded to stand over all of `lead`."""
     order = sorted(range(len(axes)), key=lambda i: axes[i])
     if order != list(range(len(axes))):
-        text = f"{text}.transpose({', '.join(map(str, order))})"
+        text = f"{text}.{w.words.permute}({', '.join(map(str, order))})"
     own = set(axes)
     parts = [":" if r in own else "None" for r in lead if r >= min(own, default=0)]
     while parts and parts[0] == "None":
@@ -129,10 +126,10 @@ def _lined(text: str, axes: Sequence[int], lead: Sequence[int]) -> str:
     return f"{text}[{', '.join(parts)}]" if "None" in parts else text
 
 
-def _permuted(x: Expr, order: Sequence[int]) -> Expr:
+def _permuted(w: Writer, x: Expr, order: Sequence[int]) -> Expr:
     """`x`, whose axis i is result axis `order[i]`, with its axes in the result's order."""
     if list(order) == sorted(order):
         return replace(x, rank=len(order))
     places = [order.index(r) for r in range(len(order))]
-    text = f"{x.at(ATOM)}.transpose({', '.join(map(str, places))})"
+    text = f"{x.at(ATOM)}.{w.words.permute}({', '.join(map(str, places))})"
     return replace(x, text=text, prec=ATOM, rank=len(order))

@@ -1,0 +1,1 @@
+"""Measurements: each file or folder here is a command of its own."""

@@ -1,0 +1,128 @@
+"""The measurements as a Markdown page and a plot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from bench.peers import results
+from bench.peers.contenders import CONTENDERS, GROUPS
+from bench.peers.measure import agreement
+from bench.peers.plot import Bar, Panel, bars
+
+PRECISIONS = ("f32", "bf16", "int8", "int4")
+_TITLES = {
+    "bf16": "bf16", "int8": "8 bits", "int4": "4 bits", "f32": "f32",
+    "blocks": "4 bits, a GGUF's own blocks", "jax": "JAX, bf16", "onnx": "ONNX Runtime, f32",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Ours and one peer in one run."""
+
+    own: str
+    peer: str
+    record: Mapping[str, Any]
+
+    @property
+    def sides(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        found = self.record["results"]
+        return found[self.own], found[self.peer]
+
+
+def render(record_file: Path, folder: Path) -> None:
+    """Write `peers.md` and `peers.svg` from the newest measurement of each pair."""
+    newest: dict[tuple[str, str], Pair] = {}
+    for record in results.read(record_file):
+        own, *others = record["results"]
+        for peer in others:
+            newest[own, peer] = Pair(own, peer, record)
+    grouped = {name: [newest[names[0], peer] for peer in names[1:] if (names[0], peer) in newest]
+               for name, names in GROUPS.items()}  # fmt: skip
+    grouped = {name: pairs for name, pairs in grouped.items() if pairs}
+    if not grouped:
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "peers.md").write_text("\n".join(page(grouped)) + "\n", "utf-8")
+    (folder / "peers.svg").write_text(picture(grouped), "utf-8")
+
+
+def page(groups: Mapping[str, Sequence[Pair]]) -> list[str]:
+    """The report: a table for each run, and what each engine is."""
+    last = next(iter(groups.values()))[-1].record
+    what = (
+        f"{last['machine']}, {last['threads']} threads, batch 1, a prompt of "
+        f"{last['prompt_tokens']} tokens, then {last['new_tokens']} more. The engines of a run "
+        "take turns, each in a process of its own; best of the rounds, ours first. A ratio above 1 "
+        "says that ours is faster. Made by `python -m bench.peers`."
+    )
+    lines = [
+        "# SmolLM2-135M-Instruct beside other engines",
+        "",
+        what,
+        "",
+        "![](peers.svg)",
+    ]
+    for name, pairs in groups.items():
+        lines += ["", f"## {_TITLES[name]}", "", *table(pairs)]
+    abouts = {engine: result["about"] for pairs in groups.values() for pair in pairs
+              for engine, result in pair.record["results"].items()}  # fmt: skip
+    lines += ["", "## What ran", "", *(f"- `{n}`: {said}" for n, said in sorted(abouts.items()))]
+    return lines
+
+
+def table(pairs: Sequence[Pair]) -> list[str]:
+    """One line a peer."""
+    columns = ("ours", "peer", "decode, tokens/s", "ratio", "first token, ms", "ratio",
+               "same tokens", "memory, GB/s", "measured")  # fmt: skip
+    lines = [f"| {' | '.join(columns)} |", "| --- " * len(columns) + "|"]
+    for pair in pairs:
+        ours, other = pair.sides
+        first, rate = min(ours["first"]), max(ours["rate"])
+        their_first, their_rate = min(other["first"]), max(other["rate"])
+        same = agreement(ours["tokens"], other["tokens"])
+        lines.append(
+            f"| {engine(pair.own)} | {engine(pair.peer)} | {rate:.1f} : {their_rate:.1f} | "
+            f"{rate / their_rate:.2f} | {first * 1e3:.0f} : {their_first * 1e3:.0f} | "
+            f"{their_first / first:.2f} | {same} of {len(ours['tokens'])} | "
+            f"{max(pair.record['bandwidth']):.1f} | {pair.record['time']} |"
+        )
+    return lines
+
+
+def picture(groups: Mapping[str, Sequence[Pair]]) -> str:
+    """Decode rate and time to the first token of every engine, as SVG. An engine that was measured
+    in several runs shows the middle one of its best values."""
+    rates: dict[str, list[float]] = {}
+    firsts: dict[str, list[float]] = {}
+    records = {id(pair.record): pair.record for pairs in groups.values() for pair in pairs}
+    for record in records.values():
+        for name, result in record["results"].items():
+            rates.setdefault(name, []).append(max(result["rate"]))
+            firsts.setdefault(name, []).append(min(result["first"]) * 1e3)
+    return bars([
+        _panel("decode, tokens per second", rates, most_first=True),
+        _panel("time to first token, ms", firsts, most_first=False),
+    ])  # fmt: skip
+
+
+def _panel(title: str, values: Mapping[str, Sequence[float]], most_first: bool) -> Panel:
+    groups = []
+    for precision in PRECISIONS:
+        names = [name for name in values if CONTENDERS[name].precision == precision]
+        made = [Bar(engine(n), median(values[n]), CONTENDERS[n].ours) for n in names]
+        groups.append((_TITLES[precision], sorted(made, key=_value, reverse=most_first)))
+    return title, groups
+
+
+def _value(bar: Bar) -> float:
+    return bar.value
+
+
+def engine(name: str) -> str:
+    """A contender's name without its precision."""
+    return name.rpartition("/")[0]

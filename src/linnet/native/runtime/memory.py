@@ -1,0 +1,22 @@
+"""Memory that the system gives when it is first written."""
+
+from __future__ import annotations
+
+import math
+import mmap
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+_SMALL = 1 << 16  # bytes
+
+
+def untouched_zeros(shape: Sequence[int], dtype: Any) -> np.ndarray[Any, Any]:
+    """Zeros of which only what is written costs memory, a small page at a time. NumPy asks for huge
+    pages, where the first position of each head of a cache would cost 2 MiB and their clearing."""
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    if size < _SMALL or not hasattr(mmap, "MAP_PRIVATE"):
+        return np.zeros(shape, dtype)
+    held = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    return np.frombuffer(held, np.uint8).view(dtype).reshape(shape)
