@@ -69,9 +69,12 @@ _ALL = (
     _peer("onnxruntime-genai", "onnx_genai", "f32"),
     _peer("onnxruntime-genai", "onnx_genai", "int4"),
     _peer("openvino", "openvino", "f32", folder="f32", compute="f32"),
-    _peer("openvino", "openvino", "bf16", folder="bf16", compute="bf16"),
-    _peer("openvino", "openvino", "int8", folder="int8", compute="f32"),
-    _peer("openvino", "openvino", "int4", folder="int4", compute="f32"),
+    _peer("openvino", "openvino", "bf16", folder="f32", compute="bf16"),
+    *(
+        _peer(f"openvino{name}", "openvino", precision, folder=precision, compute=compute)
+        for name, compute in (("", "f32"), ("-bf16", "bf16"))
+        for precision in ("int8", "int4")
+    ),
 )
 CONTENDERS: dict[str, Contender] = {contender.name: contender for contender in _ALL}
 
@@ -83,8 +86,8 @@ def _group(first: str, *others: str, precision: str) -> tuple[str, ...]:
 
 
 _PEERS = (
-    "llama.cpp", "llama.cpp-flash", "llama.cpp-q8-cache", "openvino", "onnxruntime-genai",
-    "transformers", "transformers-compiled",
+    "llama.cpp", "llama.cpp-flash", "llama.cpp-q8-cache", "openvino", "openvino-bf16",
+    "onnxruntime-genai", "transformers", "transformers-compiled",
 )  # fmt: skip
 
 GROUPS: dict[str, tuple[str, ...]] = {

@@ -1,4 +1,4 @@
-"""A few engines, turn by turn, with the memory's bandwidth before and after."""
+"""A few engines, turn by turn, with the memory's bandwidth measured in every round."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ class Result:
 
 
 def measure_group(plan: Plan, names: Sequence[str], complain: Complaint) -> dict[str, Any] | None:
-    """A record: the engines' results by name, and GB/s read before and after them. An engine that
+    """A record: the engines' results by name, and GB/s read before each round. An engine that
     cannot be started or measured is left out, `complain` told why; None when fewer than two are
     left, or the first one is not among them."""
     memory = Memory(plan.threads)
-    before = memory.bandwidth()
+    read = [memory.bandwidth()]
     running: dict[str, tuple[Engine, Result]] = {}
     try:
         for name in names:
@@ -70,6 +70,7 @@ def measure_group(plan: Plan, names: Sequence[str], complain: Complaint) -> dict
             except (EngineError, ValueError) as error:
                 complain(name, str(error))
         for turn in range(plan.rounds + 1):
+            read.append(memory.bandwidth(rounds=1))
             for name, (engine, result) in list(running.items()):
                 time.sleep(_PAUSE)
                 try:
@@ -87,7 +88,7 @@ def measure_group(plan: Plan, names: Sequence[str], complain: Complaint) -> dict
         "threads": plan.threads,
         "prompt_tokens": len(plan.prompt),
         "new_tokens": plan.new_tokens,
-        "bandwidth": [before / 1e9, memory.bandwidth() / 1e9],
+        "bandwidth": [round(rate / 1e9, 2) for rate in read],
         "results": {name: asdict(result) for name, (_, result) in running.items()},
     }
 
@@ -103,7 +104,7 @@ def _turn(plan: Plan, engine: Engine, result: Result, keep: bool) -> None:
 def summary(record: dict[str, Any]) -> list[str]:
     """A record as lines of text."""
     (own, ours), *others = record["results"].items()
-    low, high = sorted(record["bandwidth"])
+    low, high = min(record["bandwidth"]), max(record["bandwidth"])
     lines = [f"{own}: {_figures(ours)}, memory {low:.1f}-{high:.1f} GB/s"]
     for name, other in others:
         times = max(ours["rate"]) / max(other["rate"])

@@ -67,11 +67,33 @@ def page(groups: Mapping[str, Sequence[Pair]]) -> list[str]:
         "",
         "![](peers.svg)",
     ]
+    lines += ["", "## Ours beside the best peer", "", *best(groups)]
     for name, pairs in groups.items():
         lines += ["", f"## {_TITLES[name]}", "", *table(pairs)]
     abouts = {engine: result["about"] for pairs in groups.values() for pair in pairs
               for engine, result in pair.record["results"].items()}  # fmt: skip
     lines += ["", "## What ran", "", *(f"- `{n}`: {said}" for n, said in sorted(abouts.items()))]
+    return lines
+
+
+def best(groups: Mapping[str, Sequence[Pair]]) -> list[str]:
+    """One line a run: the peer that decodes fastest, and the one that answers first."""
+    columns = ("run", "ours", "fastest decode", "tokens/s", "ratio", "soonest first token", "ms",
+               "ratio")  # fmt: skip
+    lines = [f"| {' | '.join(columns)} |", "| --- " * len(columns) + "|"]
+    for name, pairs in groups.items():
+        peers = [pair for pair in pairs if not CONTENDERS[pair.peer].ours]
+        if not peers:
+            continue
+        fast = max(peers, key=lambda pair: max(pair.sides[1]["rate"]))
+        soon = min(peers, key=lambda pair: min(pair.sides[1]["first"]))
+        rate, their_rate = (max(side["rate"]) for side in fast.sides)
+        first, their_first = (min(side["first"]) for side in soon.sides)
+        lines.append(
+            f"| {_TITLES[name]} | {engine(pairs[0].own)} | {engine(fast.peer)} | "
+            f"{rate:.1f} : {their_rate:.1f} | {rate / their_rate:.2f} | {engine(soon.peer)} | "
+            f"{first * 1e3:.0f} : {their_first * 1e3:.0f} | {their_first / first:.2f} |"
+        )
     return lines
 
 

@@ -2,6 +2,8 @@
 
     python -m bench.peers.worker RUNNER '{"files": ..., "precision": ..., "threads": 2, ...}'
 
+`RUNNER` is one of `bench.peers.runners`, or a module by its full name.
+
 Requests: `{"op": "measure", "prompt": [...], "new_tokens": N}`, `{"op": "score", "tokens": [...]}`
 (the negative log likelihood of each token after the first). An answer is `{"ok": ...}` or
 `{"error": "..."}`. The first line tells that the engine is loaded, and what it is.
@@ -26,11 +28,11 @@ def main() -> None:
     answers = own_output()
     try:
         started = perf_counter()
-        module = import_module(f"bench.peers.runners.{name}")
+        module = import_module(name if "." in name else f"bench.peers.runners.{name}")
         runner = module.open_runner(Settings(**(settings | {"files": Path(settings["files"])})))
         said: dict[str, Any] = {"loaded": perf_counter() - started, "about": runner.describe()}
     except Exception as error:
-        say(answers, {"error": f"{type(error).__name__}: {error}"})
+        say(answers, {"error": words(error)})
         return
     say(answers, {"ok": said})
     for line in sys.stdin:
@@ -49,6 +51,12 @@ def say(answers: TextIO, value: dict[str, Any]) -> None:
     answers.flush()
 
 
+def words(error: Exception) -> str:
+    """An error's last line, which is where engines in C++ say what it is."""
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[-1] if lines else ''}"
+
+
 def answer(runner: Any, request: dict[str, Any]) -> dict[str, Any]:
     try:
         if request["op"] == "measure":
@@ -57,7 +65,7 @@ def answer(runner: Any, request: dict[str, Any]) -> dict[str, Any]:
             return {"ok": runner.score(request["tokens"])}
         return {"error": f"there is no request `{request['op']}`"}
     except Exception as error:
-        return {"error": f"{type(error).__name__}: {error}"}
+        return {"error": words(error)}
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from linnet.diagnostics import InternalError
 
 Capture = pytest.CaptureFixture[str]
 COMMANDS = [
-    "check", "explain", "fmt", "init", "inspect", "jax", "native", "nest", "onnx", "run",
+    "bench", "check", "explain", "fmt", "init", "inspect", "jax", "native", "nest", "onnx", "run",
     "stablehlo", "torch",
 ]  # fmt: skip
 

@@ -85,7 +85,8 @@ def test_items_named_like_what_generated_code_uses(run: Runner) -> None:
     x = floats(2, seed=3)
     want = ((x + 1) * 2 - 1) * 3 + sum(w.values())
     same(values(model.run_entry("run_entry", [x])), want, 1e-5)
-    assert model.training is True  # PyTorch's own attribute is not the parameter
+    if run.backend == "torch":
+        assert model.training is True  # PyTorch's own attribute is not the parameter
 
 
 BREAKS = [

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from linnet.native.errors import NativeError
-from linnet.native.toolchain import compiler, store
+from linnet.native.toolchain import compiler, kernels, store
 from linnet.native.toolchain.build import build
 from linnet.native.toolchain.compiler import find_toolchain
 from linnet.native.toolchain.store import content_key, object_file
@@ -113,3 +115,93 @@ def test_several_threads_and_processes_at_once(tmp_path: Path) -> None:
     assert [process.communicate()[0].strip() for process in running] == [b"42", b"42"]
     left = [p.name for p in (tmp_path / "cache" / "native").iterdir()]
     assert not any(name.startswith(".") for name in left)
+
+
+def test_what_a_killed_compile_leaves_is_no_object_and_goes_in_time(tmp_path: Path) -> None:
+    slow = tmp_path / "slow"
+    slow.write_text('#!/bin/sh\n[ "$1" = --version ] && exec g++ --version\nsleep 600\n')
+    slow.chmod(0o700)
+    code = f"from linnet.native.toolchain.build import build; build({TEXT!r}, 'exact')"
+    folder = tmp_path / "cache" / "native"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], env={**os.environ, "CXX": str(slow)}, start_new_session=True
+    )
+    for _ in range(600):
+        if folder.is_dir() and any(folder.rglob("model.cpp")):
+            break
+        time.sleep(0.1)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    (left,) = folder.iterdir()
+    assert left.name.startswith(".making-")
+    made = build(TEXT, "exact")
+    assert sorted(folder.iterdir()) == sorted([left, made])  # it may still be at work
+    old = time.time() - 2 * store.UNFINISHED_SECONDS
+    os.utime(left, (old, old))
+    second = build(TEXT + "// again\n", "exact")
+    assert sorted(folder.iterdir()) == sorted([made, second])
+
+
+def test_what_nobody_has_used_for_long_goes(tmp_path: Path) -> None:
+    old, used = object_file("old", write), object_file("used", write)
+    before = time.time() - 2 * store.UNUSED_SECONDS
+    for path in (old, used):
+        os.utime(path, (before, before))
+    assert store.stored_file("used") == used
+    object_file("new", write)
+    assert store.stored_file("old") is None and store.stored_file("used") == used
+
+
+def test_a_cache_on_a_read_only_system_is_no_obstacle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "cache" / "native"
+    folder.mkdir(parents=True, mode=0o700)
+    real = store.tempfile.mkdtemp
+
+    def refused(*args: object, **named: object) -> str:
+        if named.get("dir") == folder:
+            raise OSError(30, "Read-only file system")
+        return real(*args, **named)  # type: ignore[call-overload, no-any-return]
+
+    monkeypatch.setattr(store.tempfile, "mkdtemp", refused)
+    made = build(TEXT, "exact")
+    assert "linnet-native-" in made.parent.name and list(folder.iterdir()) == []
+
+
+def test_a_foreign_file_of_another_user_is_not_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = object_file("a", write)
+    assert store.stored_file("a") == made
+    monkeypatch.setattr(store.os, "getuid", lambda: made.stat().st_uid + 1)
+    assert store.stored_file("a") is None
+    assert object_file("a", write).parent != made.parent
+
+
+@pytest.mark.parametrize(
+    ("flags", "left"),
+    [
+        ("", set()),
+        ("sse2", {"avx2", "avx512", "vnni", "bf16", "amx"}),
+        ("avx2 fma f16c", {"avx512", "vnni", "bf16", "amx"}),
+        ("avx2 fma f16c avx512f avx512bw avx512dq avx512vl avx512_vnni", {"avx2", "bf16", "amx"}),
+        (
+            "avx2 fma f16c avx512f avx512bw avx512dq avx512vl avx512_vnni avx512_bf16",
+            {"avx2", "avx512", "vnni", "amx"},
+        ),
+    ],
+)
+def test_kernels_that_this_processor_never_runs_are_not_compiled(
+    flags: str, left: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("LINNET_ISA", raising=False)
+    monkeypatch.setattr(kernels, "cpu_flags", lambda: frozenset(flags.split()))
+    assert kernels.left_out() == left
+    kernels.kernels_key.cache_clear()
+    lean = kernels.kernels_key()
+    monkeypatch.setenv("LINNET_ISA", "avx2")  # any may be asked for
+    assert kernels.left_out() == set()
+    kernels.kernels_key.cache_clear()
+    assert (kernels.kernels_key() == lean) is (not left)
+    kernels.kernels_key.cache_clear()

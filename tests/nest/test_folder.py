@@ -128,7 +128,7 @@ def test_check_finds(folder: Path, file: str, old: str, new: str, part: str) -> 
 
 def test_run(folder: Path) -> None:
     out, err = io.StringIO(), io.StringIO()
-    code = run_model(str(folder), "hello", out=out, err=err, dtype="f32")
+    code = run_model(str(folder), "hello", out=out, err=err, dtype="f32", backend="torch")
     assert (code, out.getvalue()) == (0, ANSWER + "\n"), err.getvalue()
     assert len(TOKENS) == 262 and "tokens per second" in err.getvalue()
 

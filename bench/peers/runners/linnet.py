@@ -59,7 +59,11 @@ class LinnetRunner:
         return clock.timing()
 
     def score(self, tokens: Sequence[int]) -> list[float]:
+        return losses(self.logits(tokens), tokens)
+
+    def logits(self, tokens: Sequence[int]) -> np.ndarray[Any, np.dtype[np.float32]]:
+        """The logits after each token, as f32 `[S, Vocab]`."""
         logits = self.model.run_entry("forward", [np.asarray([tokens], np.int32)])
         if hasattr(logits, "detach"):
             logits = logits.detach().float().cpu().numpy()
-        return losses(np.asarray(logits)[0], tokens)
+        return np.asarray(logits)[0].astype(np.float32)

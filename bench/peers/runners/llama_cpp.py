@@ -24,18 +24,23 @@ class LlamaRunner:
         self.file = options["gguf"]
         self.flash = bool(options.get("flash_attn", True))
         self.cache = options.get("cache", "f16")
+        self.settings = settings
+        self.model = self._open(all_logits=False)
+        self.scoring: Any = None
+
+    def _open(self, all_logits: bool) -> Any:
         kind = getattr(llama_cpp, f"GGML_TYPE_{self.cache.upper()}")
-        self.model = llama_cpp.Llama(
-            str(settings.files / "gguf" / f"{self.file}.gguf"),
-            n_ctx=settings.positions,
+        return llama_cpp.Llama(
+            str(self.settings.files / "gguf" / f"{self.file}.gguf"),
+            n_ctx=self.settings.positions,
             n_batch=512,
             n_ubatch=512,
-            n_threads=settings.threads,
-            n_threads_batch=settings.threads,
+            n_threads=self.settings.threads,
+            n_threads_batch=self.settings.threads,
             flash_attn=self.flash,
             type_k=kind,
             type_v=kind,
-            logits_all=bool(options.get("all_logits")),
+            logits_all=all_logits,
             verbose=False,
         )
 
@@ -71,7 +76,9 @@ class LlamaRunner:
         return int(row.argmax())
 
     def score(self, tokens: Sequence[int]) -> list[float]:
-        self.model.reset()
-        llama_cpp.llama_memory_clear(llama_cpp.llama_get_memory(self.model.ctx), True)
-        self.model.eval(list(tokens))
-        return losses(self.model.scores[: len(tokens)], tokens)
+        if self.scoring is None:
+            self.scoring = self._open(all_logits=True)
+        self.scoring.reset()
+        llama_cpp.llama_memory_clear(llama_cpp.llama_get_memory(self.scoring.ctx), True)
+        self.scoring.eval(list(tokens))
+        return losses(self.scoring.scores[: len(tokens)], tokens)

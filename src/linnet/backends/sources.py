@@ -1,7 +1,7 @@
 """The text of kernels: generated modules hold the ones they use, so that they stand alone.
 
-Kernels are plain functions in `linnet/<backend>/kernels/*.py`, on the names that the generated
-module's header imports and on each other.
+Kernels are plain functions in `linnet/backends/kernels` and `linnet/<backend>/kernels`, on the
+names that the generated module's header imports and on each other.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ def _name(node: ast.stmt) -> str:
 
 
 @cache
-def kernel_names(package: str) -> frozenset[str]:
-    """The names of all kernels of `package`, such as `linnet.jax.kernels`."""
-    return frozenset(_kernels(package))
+def kernel_names(*packages: str) -> frozenset[str]:
+    """The names of all kernels of these packages, such as `linnet.jax.kernels`."""
+    return frozenset().union(*map(_kernels, packages))
 
 
-def kernel_sections(package: str, wanted: Iterable[str]) -> list[list[str]]:
+def kernel_sections(packages: Iterable[str], wanted: Iterable[str]) -> list[list[str]]:
     """The lines of each of these kernels and of all they use, in the order of their files."""
-    kernels = _kernels(package)
+    kernels = {name: found for each in packages for name, found in _kernels(each).items()}
     needed: set[str] = set()
     stack = list(wanted)
     while stack:
@@ -64,8 +64,3 @@ def kernel_sections(package: str, wanted: Iterable[str]) -> list[list[str]]:
             needed.add(name)
             stack.extend(used for used in kernels[name][1] if used in kernels)
     return [text.splitlines() for name, (text, _) in kernels.items() if name in needed]
-
-
-def kernel_text(package: str, wanted: Iterable[str]) -> list[str]:
-    """The same as lines, each kernel after two empty ones."""
-    return [line for each in kernel_sections(package, wanted) for line in ("", "", *each)]

@@ -21,7 +21,7 @@ FORMATS = ("f32", "bf16", "int8", "int4")
     "--backend",
     "backends",
     multiple=True,
-    help="Which to measure; several take turns.  [default: native]",
+    help="Which to measure; several take turns. Default: the one that `run` takes.",
 )
 @click.option("--weights-format", type=click.Choice(FORMATS), help="Of the native backend.")
 @click.option("--dtype", type=click.Choice(DTYPES), help="Instead of the card's dtype.")
@@ -55,7 +55,7 @@ def command(
     from linnet.nest.bench import Settings, bench_model
 
     settings = Settings(
-        backends=tuple(dict.fromkeys(backends)) or ("native",),
+        backends=tuple(dict.fromkeys(backends)),
         prompt_tokens=prompt_tokens,
         new_tokens=new_tokens,
         repeat=repeat,
@@ -78,19 +78,20 @@ def lines(report: Report) -> list[str]:
     """The report as a person reads it."""
     settings, reads = report.settings, report.reads
     form = settings.weights_format or report.dtype or "as stored"
-    head = [
+    what = (
         f"{report.model}, weights {form}, batch 1, prompt of {settings.prompt_tokens} tokens, "
-        f"{settings.new_tokens} more, {report.threads} threads, best of {settings.repeat}",
+        f"{settings.new_tokens} more, {report.threads} threads, best of {settings.repeat}"
+    )
+    traffic = (
         f"a token reads {reads.weights / 1e6:.0f} MB of weights and {reads.caches / 1e6:.0f} MB of "
-        f"caches; memory is read at {report.bandwidth / 1e9:.1f} GB/s",
-        "",
-    ]
+        f"caches; memory is read at {report.bandwidth / 1e9:.1f} GB/s"
+    )
     titles = ("backend", "load", "start", "first token", "decode", "a token", "reads", "memory")
     rows = [titles, *(_row(outcome, report) for outcome in report.outcomes if outcome.measured)]
     widths = [max(len(row[k]) for row in rows) for k in range(len(titles))]
     body = ["  ".join(_aligned(row, widths)).rstrip() for row in rows] if rows[1:] else []
     failed = [f"{o.backend}: {o.error}" for o in report.outcomes if not o.measured]
-    return [*head, *body, *failed]
+    return [what, traffic, "", *body, *failed]
 
 
 def _row(outcome: Outcome, report: Report) -> tuple[str, ...]:

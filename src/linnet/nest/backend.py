@@ -54,7 +54,7 @@ def _against_native(dtype: str | None, options: dict[str, Any]) -> str | None:
     try:
         find_toolchain()
     except NativeError as error:
-        return _first_line(error)
+        return first_line(error)
     return None
 
 
@@ -73,5 +73,6 @@ def other_backend(reason: str, options: dict[str, Any] | None = None) -> Choice:
     )
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0] if str(error) else type(error).__name__
+def first_line(error: Exception) -> str:
+    """What an error says, for the middle of a line."""
+    return str(error).splitlines()[0].rstrip(":") if str(error) else type(error).__name__

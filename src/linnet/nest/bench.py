@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import sleep
 from typing import Any
 
+from linnet.nest.backend import NATIVE, default_backend
 from linnet.nest.bench_bytes import Reads, reads_of
 from linnet.nest.bench_memory import Memory
 from linnet.nest.bench_worker import Contestant, Request
@@ -30,9 +31,10 @@ _PAUSE = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What is measured. `weights_format` is for the native backend; None leaves out."""
+    """What is measured. Without backends that is the one that `linnet run` would take;
+    `weights_format` is for the native one."""
 
-    backends: tuple[str, ...] = ("native",)
+    backends: tuple[str, ...] = ()
     prompt_tokens: int = 512
     new_tokens: int = 64
     repeat: int = 5
@@ -47,10 +49,8 @@ class Settings:
                 fail("E5026", f"{name} is {getattr(self, name)}; it has to be 1 or more")
         if self.threads is not None and self.threads < 1:
             fail("E5026", f"threads is {self.threads}; it has to be 1 or more")
-        if not self.backends:
-            fail("E5026", "no backend is named")
         if self.weights_format is not None:
-            others = [name for name in self.backends if name != "native"]
+            others = [name for name in self.backends if name != NATIVE]
             if others:
                 fail(
                     "E5026",
@@ -107,6 +107,8 @@ def bench_model(
     for backend in settings.backends:
         find_loader(backend)
     bound = _generics(card, settings, generics or {})
+    if not settings.backends:
+        settings = replace(settings, backends=(_default(settings, bound, progress),))
     if weights is None:
         weights = one_or_all(fetch_weights(card, cache_dir, progress))
     reads = reads_of(card, bound, weights, settings)
@@ -114,12 +116,22 @@ def bench_model(
     requests = [_request(card, backend, bound, weights, settings, threads, cache_dir)
                 for backend in settings.backends]  # fmt: skip
     memory = Memory(threads)
-    before = memory.bandwidth()
-    outcomes = _turns(requests, settings, progress)
+    outcomes, bandwidth = _turns(requests, settings, memory, progress)
     return Report(
         card.name, str(bound.get("T", "")), threads, settings,
-        max(before, memory.bandwidth()), reads, tuple(outcomes),
+        bandwidth, reads, tuple(outcomes),
     )  # fmt: skip
+
+
+def _default(settings: Settings, generics: Mapping[str, int | str], progress: Progress) -> str:
+    """The backend that `linnet run` would take."""
+    options: dict[str, Any] = {"numerics": settings.numerics}
+    if settings.weights_format is not None:
+        options["weights_format"] = settings.weights_format
+    choice = default_backend(str(generics.get("T", "")) or None, **options)
+    if choice.note is not None:
+        progress.say(choice.note)
+    return choice.backend
 
 
 def usable_threads() -> int:
@@ -138,7 +150,7 @@ def _generics(
     entries = binding.program.entries(binding.block)
     lacking = [name for name in ("prefill", "decode") if name not in entries]
     if lacking or not isinstance(bound.get("Vocab"), int):
-        what = f"the entry {quoted(lacking[0])}" if lacking else "a generic `Vocab`"
+        what = f"entry {quoted(lacking[0])}" if lacking else "generic `Vocab`"
         fail("E5026", f"the model {quoted(card.name)} cannot be measured: it has no {what}")
     if settings.dtype is not None:
         bound["T"] = settings.dtype
@@ -164,7 +176,7 @@ def _request(
     options: dict[str, Any] = {"numerics": settings.numerics}
     if settings.dtype is not None:
         options["cast_dtype"] = True
-    if backend == "native":
+    if backend == NATIVE:
         options["threads"] = threads
         options["weights_format"] = settings.weights_format
     vocab = bound["Vocab"]
@@ -178,8 +190,11 @@ def _request(
     )  # fmt: skip
 
 
-def _turns(requests: Sequence[Request], settings: Settings, progress: Progress) -> list[Outcome]:
-    """Start all, let them take turns, end all."""
+def _turns(
+    requests: Sequence[Request], settings: Settings, memory: Memory, progress: Progress
+) -> tuple[list[Outcome], float]:
+    """Start all, let them take turns, end all. Memory's bandwidth is measured in every round, the
+    best is given."""
     outcomes = [Outcome(request.backend) for request in requests]
     running: list[tuple[Contestant, Outcome]] = []
     try:
@@ -190,7 +205,9 @@ def _turns(requests: Sequence[Request], settings: Settings, progress: Progress) 
                 progress.say(f"{request.backend}: first token after {outcome.start:.1f} s")
             else:
                 progress.say(f"{request.backend}: {outcome.error}")
+        bandwidth = memory.bandwidth()
         for _ in range(settings.repeat):
+            bandwidth = max(bandwidth, memory.bandwidth(rounds=1))
             for contestant, outcome in running:
                 if outcome.error is None:
                     sleep(_PAUSE)
@@ -200,7 +217,7 @@ def _turns(requests: Sequence[Request], settings: Settings, progress: Progress) 
     finally:
         for contestant, _ in running:
             contestant.kill()
-    return outcomes
+    return outcomes, bandwidth
 
 
 __all__ = ["Outcome", "Report", "Settings", "bench_model", "usable_threads"]

@@ -117,8 +117,12 @@ def serve(pipe: Connection, request: Request) -> None:
         started = perf_counter()
         model = _load(request)
         loaded = perf_counter() - started
+        if hasattr(model, "prepare"):  # compiles what `linnet run` compiles before its prompt
+            model.prepare("prefill", "decode")
         generation(model, request.prompt, 1)
-        pipe.send((None, (loaded, perf_counter() - started)))
+        said = loaded, perf_counter() - started
+        generation(model, request.prompt, 2)  # other backends compile a step when it is first run
+        pipe.send((None, said))
         while pipe.recv() == "turn":
             pipe.send((None, generation(model, request.prompt, request.new_tokens + 1)))
         pipe.send((None, peak_memory()))

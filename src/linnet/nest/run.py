@@ -15,6 +15,7 @@ from linnet.nest.backend import (
     NATIVE_OPTIONS,
     Choice,
     default_backend,
+    first_line,
     other_backend,
 )
 from linnet.nest.card import Card
@@ -27,6 +28,8 @@ from linnet.nest.progress import Progress
 from linnet.nest.text import TextModel, text_from_folder, text_from_gguf
 
 INTERRUPTED = 130
+COMPILED = frozenset({"native", "jax", "jax_source", "jax_model"})
+"""Backends that compile code for each size of the caches."""
 COMPILING = "compiling the model for this processor, which is kept for later runs"
 
 
@@ -137,7 +140,7 @@ def _loaded(
     except NativeError as error:
         if not may_change:
             raise
-        other = other_backend(str(error).splitlines()[0], options)
+        other = other_backend(first_line(error), options)
         return _loaded(card, other, False, generics, needed, options)
     return loaded
 
@@ -182,7 +185,7 @@ def _positions(backend: str, generics: Mapping[str, int | str], needed: int) -> 
     """`MaxSeq` for so many positions. Compiled code is kept for each value, so that there it is one
     of few; memory of a cache that is not used costs nothing."""
     limit = generics.get("MaxSeq")
-    if backend != "native":
+    if backend not in COMPILED:
         return needed
     rounded = -(-needed // 1024) * 1024
     return min(rounded, limit) if isinstance(limit, int) else rounded

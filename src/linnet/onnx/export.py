@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -116,8 +116,11 @@ def _weights(
 
 
 def read_weights(
-    binding: Binding, weights: Any, bindings: Any, cast_dtype: bool
-) -> tuple[dict[str, Any], dict[str, str], frozenset[str]]:
+    binding: Binding, weights: Any, bindings: Any, cast_dtype: bool,
+    placed: Callable[[Any], Any] = lambda array: array,
+) -> tuple[dict[str, Any], dict[str, str], frozenset[str]]:  # fmt: skip
+    """Tensors by the first of their paths, the paths tied to those, and every path there is; each
+    tensor is `placed` as soon as it is read."""
     tensors: dict[str, Any] = {}
     tied: dict[str, str] = {}
     with open_weights(weights) as opened:
@@ -125,7 +128,7 @@ def read_weights(
         plan = plan_load(manifest_of(binding), opened, lines, cast_dtype)
         for item in plan.items:
             first, *others = item.paths
-            tensors[first] = plan.read(item)
+            tensors[first] = placed(plan.read(item))
             tied.update(dict.fromkeys(others, first))
     return tensors, tied, frozenset((*tensors, *tied))
 

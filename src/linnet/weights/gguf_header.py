@@ -110,6 +110,26 @@ class _Reader:
         except UnicodeDecodeError:
             self.bad("holds text that is not UTF-8")
 
+    def strings(self, count: int) -> list[Any]:
+        """So many strings, from one piece of the file: a vocabulary has a hundred thousand."""
+        start, at, found = self.at, 0, []
+        room = min(self.size, HEADER_LIMIT) - start
+        data = self.file.read(max(0, min(room, 64 * count)))
+        length = struct.Struct("<Q").unpack_from
+        try:
+            for _ in range(count):
+                end = at + 8 + length(data, at)[0]
+                if end > len(data):
+                    raise ValueError("the piece is too short")
+                found.append(str(data[at + 8 : end], "utf-8"))
+                at = end
+        except (struct.error, ValueError):  # long ones, or a damaged file: with more care
+            self.file.seek(start)
+            return [self.string() for _ in range(count)]
+        self.at = start + at
+        self.file.seek(self.at)
+        return found
+
     def header(self) -> GgufHeader:
         if self.take(4) != b"GGUF":
             self.bad("is no GGUF file")
@@ -145,7 +165,7 @@ class _Reader:
         if kind == _STRING:
             if count * 8 > self.size - self.at:  # each has its length at least
                 self.bad("is truncated: a metadata array goes on past the end of the file")
-            return [self.string() for _ in range(count)]
+            return self.strings(count)
         if kind not in _SCALARS:
             self.bad(f"holds a metadata array of the unknown type {kind}")
         dtype = _SCALARS[kind]

@@ -111,6 +111,13 @@ class Packed:
         )
         return y
 
+    def gated(self, x: Array) -> Array:
+        y = np.full((len(x), self.rows // 2), 77, x.dtype)
+        self.lib.linnet_k_linear_silu_mul(
+            self.handle, dtype_flag(x), address(x), i64(len(x)), address(y)
+        )
+        return y
+
 
 def i64(x: int) -> ctypes.c_int64:
     return ctypes.c_int64(int(x))

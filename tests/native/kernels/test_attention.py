@@ -174,6 +174,27 @@ def test_pages(kernels: Any, dtype: Any, size: int) -> None:
             agree(y[t], wanted[0, :, 0], dtype)
 
 
+@DTYPES
+@pytest.mark.parametrize("size", [4, 16])
+def test_prompts_in_pages(kernels: Any, dtype: Any, size: int) -> None:
+    """Runs of tokens of one row, the second from the middle of its row on."""
+    rng = np.random.default_rng(4)
+    pages, d = 320 // size, 32
+    table = rng.permutation(2 * pages).reshape(2, pages).astype(np.int32)
+    _, k, v = tensors(dtype, 1, 1, 2, 1, 2 * 320, d)
+    of = np.repeat(np.array([1, 0], np.int32), [70, 21])
+    own = np.concatenate([np.arange(70), np.arange(200, 221)]).astype(np.int32)
+    q = rng.standard_normal((91, 4, d)).astype(dtype)
+    y = kernels.paged(q, k[0], v[0], table, own, size, of, SCALE)
+    places = (table[:, :, None] * size + np.arange(size)).reshape(2, -1)
+    for row in (0, 1):
+        mine = of == row
+        here = places[row]
+        queries = q[mine].transpose(1, 0, 2)[None]
+        wanted = plain(queries, k[:, :, here], v[:, :, here], upto(own[mine][None], 320))
+        agree(y[mine], wanted[0].transpose(1, 0, 2), dtype)
+
+
 def test_a_token_before_the_first_position_looks_at_place_0(kernels: Any) -> None:
     q, k, v = tensors(np.float32, 1, 2, 1, 1, 8, 16)
     table = np.array([[1, 0]], np.int32)

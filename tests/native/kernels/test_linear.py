@@ -156,6 +156,20 @@ def test_not_a_number_goes_through(kernels: Any) -> None:
         assert not np.isfinite(y[1]).any()
 
 
+@pytest.mark.parametrize("kind", ["f32", "bf16", "int8", "q8", "q4"])
+@pytest.mark.parametrize("shape", [(32, 64), (96, 33), (160, 576)], ids=str)
+def test_one_half_gates_the_other(kernels: Any, kind: str, shape: tuple[int, int]) -> None:
+    packed = kernels.pack(kind, made(*shape) / np.sqrt(shape[1]))
+    held = packed.unpack().astype(np.float64)
+    for rows in (*ROWS, 200):
+        x = made(rows, shape[1], rows)
+        gate, up = np.split(x.astype(np.float64) @ held.T, 2, axis=1)
+        wanted = gate / (1 + np.exp(-gate)) * up
+        close(packed.rounded(False).gated(x), wanted, 4e-5)
+        close(packed.rounded(True).gated(x), wanted, 0.05)
+        close(packed.gated(x.astype(BF16)), wanted, 0.05)
+
+
 def test_the_number_of_threads_changes_nothing(kernels: Any) -> None:
     w, x = made(300, 200), made(40, 200, 1)
     for kind in ("f32", "bf16", "int8", "q4"):

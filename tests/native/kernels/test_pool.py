@@ -58,6 +58,22 @@ def test_a_forked_child_computes(loaded: Any) -> None:
     assert os.waitpid(child, 0)[1] == 0
 
 
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_what_a_task_throws_reaches_the_caller(loaded: Any, threads: int) -> None:
+    lib = loaded.lib
+    lib.linnet_k_set_threads(threads)
+    try:
+        for at in (0, 50, 99):
+            done = np.zeros(100, np.int32)
+            assert lib.linnet_k_exhaust(i64(100), i64(at), address(done)) == 1
+            assert done[at] == 0 and done.max() <= 1
+        done = np.zeros(100, np.int32)
+        assert lib.linnet_k_exhaust(i64(100), i64(-1), address(done)) == 0
+        assert (done == 1).all()
+    finally:
+        lib.linnet_k_set_threads(0)
+
+
 def test_threads_and_instruction_set_from_the_environment(loaded: Any) -> None:
     code = (
         "import ctypes, sys; lib = ctypes.CDLL(sys.argv[1]);"

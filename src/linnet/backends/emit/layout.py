@@ -64,10 +64,10 @@ def emit_reshape(w: Writer, op: Op) -> None:
         return
     source, target = tensor(op.operands[0].type), tensor(op.result.type)
     a = w.whole(a, source)
-    sizes = [w.size(d) for d in target.dims]
     if source.shape == target.shape:
         w.define(op.result, a)
         return
+    sizes = [w.size(d) for d in target.dims]
     inner = ", ".join(s.text for s in sizes) or "()"
     made = replace(
         a, text=f"{a.at(ATOM)}.reshape({inner})", prec=ATOM, rank=len(sizes),
@@ -125,11 +125,12 @@ def emit_slice(w: Writer, op: Op) -> None:
         if bound is None or position in a.unit:
             parts.append(":")
             continue
-        start, stop, step = (w.size(d) for d in bound)
-        names = names | start.names | stop.names | step.names
-        whole = stop.text == w.size(source.dims[i]).text
-        text = ("" if start.constant == 0 else start.text) + ":" + ("" if whole else stop.text)
-        parts.append(text if step.constant == 1 else f"{text}:{step.text}")
+        start, stop, step = bound
+        shown = (start.constant != 0, stop != source.dims[i], step.constant != 1)
+        sizes = [w.size(d) if s else None for d, s in zip(bound, shown, strict=True)]
+        names = names.union(*(s.names for s in sizes if s is not None))
+        first, last, by = ("" if s is None else s.text for s in sizes)
+        parts.append(f"{first}:{last}" + f":{by}" * bool(by))
     while parts and parts[-1] == ":":
         parts.pop()
     if not parts:

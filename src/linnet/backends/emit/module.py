@@ -15,6 +15,8 @@ from linnet.backends.names import Names, comment
 from linnet.backends.sources import kernel_names, kernel_sections
 from linnet.ir import Function
 
+KERNELS = "linnet.backends.kernels"
+
 
 @dataclass(slots=True)
 class Callee:
@@ -46,7 +48,7 @@ class ModuleWriter(ABC, Generic[AnyCallee]):
     calls `declare`."""
 
     framework: ClassVar[str]
-    kernels_package: ClassVar[str]  # where the functions lie that modules copy
+    kernels_package: ClassVar[str]  # where the framework's functions lie that modules copy
     module_names: ClassVar[frozenset[str]]  # what generated modules call things themselves
     imports: ClassVar[Sequence[Import]]  # of the framework
     callee_type: type[AnyCallee]
@@ -58,7 +60,7 @@ class ModuleWriter(ABC, Generic[AnyCallee]):
         self.functions, self.entries, self.origins = functions, entries, origins
         self.hosts = hosts
         self.names = Names((
-            *kernel_names(self.kernels_package), *self.module_names,
+            *kernel_names(KERNELS, self.kernels_package), *self.module_names,
             *(each.bound for each in STANDARD), *(each.bound for each in self.imports),
         ))  # fmt: skip
         self.callees: dict[str, AnyCallee] = {}
@@ -93,8 +95,8 @@ class ModuleWriter(ABC, Generic[AnyCallee]):
     def function_sections(self, callee: AnyCallee) -> list[list[str]]:
         """The lines of a function, and of what stands beside it; nothing where it is another's."""
 
-    def extra_classes(self) -> list[list[str]]:
-        """The lines of classes besides those of structs and enums."""
+    def extra_sections(self) -> list[list[str]]:
+        """What stands after the classes of structs and enums."""
         return []
 
     def constants(self) -> list[str]:
@@ -112,8 +114,8 @@ class ModuleWriter(ABC, Generic[AnyCallee]):
     def text(self, title: str, numerics: str, notes: Sequence[str] = ()) -> str:
         """The module. What its heading says may hold any characters."""
         functions = [s for callee in self.callees.values() for s in self.function_sections(callee)]
-        kernels = kernel_sections(self.kernels_package, self._helpers)
-        body = _joined([*self.types.sections, *self.extra_classes(), *kernels, *functions], 2)
+        kernels = kernel_sections((KERNELS, self.kernels_package), self._helpers)
+        body = _joined([*self.types.sections, *self.extra_sections(), *kernels, *functions], 2)
         constants = self.constants()
         used = names_in("\n".join([*constants, body]))
         entries = ", ".join(sorted(self.entries))

@@ -6,19 +6,14 @@ methods. All take and give expressions whose axes may be missing (see `Expr`).
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from linnet.backends.emit.dtypes import tensor
-from linnet.backends.emit.sizes import (
-    Size,
-    shown_sizes,
-    size_lines,
-    size_of,
-    tuple_text,
-)
+from linnet.backends.emit.sizes import Size, shown_sizes, size_lines, size_of, tuple_text
 from linnet.backends.emit.values import Values
 from linnet.backends.expr import ATOM, Expr
 from linnet.dims import Dim, Symbol
@@ -27,6 +22,8 @@ from linnet.types import DType, TensorType
 
 if TYPE_CHECKING:
     from linnet.backends.emit.module import ModuleWriter
+
+_WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +161,7 @@ class Writer(Values, ABC):
         """A Python tuple of sizes, and the variables in it."""
         sizes = [self.size(d) for d in dims]
         names = frozenset().union(*(s.names for s in sizes))
-        return tuple_text([s.text for s in sizes]) if sizes else "()", names
+        return tuple_text([s.text for s in sizes]), names
 
     def name_sizes(self) -> None:
         """Gives each size of the function its name, after its parameters have theirs."""
@@ -186,11 +183,29 @@ class Writer(Values, ABC):
         variables = [self.function.generics[k].var for k in numbers]
         return [self.size_names[var] for var in variables if isinstance(var, Symbol)]
 
-    def size_lines(
+    def body_lines(
         self, params: Sequence[Param], names: Sequence[str], given: Collection[str] = ()
     ) -> list[str]:
-        """`B, S = tokens.shape[:2]` for the sizes in use that parameters show, but those `given`;
-        `names` are the parameters' own."""
-        used = {symbol: self.size_names[symbol] for symbol in self.used_sizes}
-        wanted = {symbol: name for symbol, name in used.items() if name not in given}
-        return size_lines(wanted, shown_sizes(params), params, names)
+        """What is written, after the sizes in it that parameters show, but those `given`; `names`
+        are the parameters' own."""
+        words = set(_WORD.findall("\n".join(self.lines)))
+        shown = {s: n for s, n in self.size_names.items() if n in words and n not in given}
+        return spaced([*size_lines(shown, shown_sizes(params), params, names), *self.lines])
+
+
+def spaced(lines: Sequence[str]) -> list[str]:
+    """The lines, with an empty one before and after each local function."""
+    made: list[str] = []
+    inside: list[int] = []  # the indents of the functions that a line stands in
+    for line in lines:
+        indent = len(line) - len(line.lstrip())
+        starts, left = line.lstrip().startswith("def "), False
+        while inside and indent <= inside[-1]:
+            inside.pop()
+            left = True
+        if made and (starts or left) and not made[-1].endswith(":"):
+            made.append("")
+        if starts:
+            inside.append(indent)
+        made.append(line)
+    return made

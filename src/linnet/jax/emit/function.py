@@ -44,8 +44,12 @@ def write_function(module: ModuleWriter, callee: Callee) -> list[str]:
     callee.size_names = tuple(w.size_variables(callee.size_args))
     context = [BLOCK] * callee.takes_block + [STATE] * callee.takes_state
     header = f"def {callee.name}({', '.join([*context, *names, *callee.size_names])}):"
-    sizes = w.size_lines(function.params, names)
-    return [callee.comment, *module.decorators(callee), header, *sizes, *w.lines]
+    return [
+        callee.comment,
+        *module.decorators(callee),
+        header,
+        *w.body_lines(function.params, names),
+    ]
 
 
 def _return(w: Writer, callee: Callee) -> None:

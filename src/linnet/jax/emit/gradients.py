@@ -29,15 +29,17 @@ def write_gradient(module: ModuleWriter, callee: Callee, lines: list[str]) -> li
     static = range(count, count + len(callee.size_names))
     how = f"@partial(jax.custom_vjp, nondiff_argnums={tuple(static)})"
     forward, backward = (module.names.fresh(f"{callee.name}_{w}") for w in ("forward", "backward"))
-    names = [f"a{k}" for k in range(count)]
-    passed = ", ".join([*names, *callee.size_names])
+    local = module.names.inner()
+    sizes = [local.fresh(name) for name in callee.size_names]
+    names, result = [local.fresh(f"a{k}") for k in range(count)], local.fresh("result")
+    passed = ", ".join([*names, *sizes])
     at = next(k for k, line in enumerate(lines) if line.startswith("def "))
     return [
         [*lines[:at], how if static else "@jax.custom_vjp", *lines[at:]],
         [
             f"def {forward}({passed}):",
-            f"    result = {callee.name}({passed})",
-            f"    return result, ({', '.join([*names, 'result'])})",
+            f"    {result} = {callee.name}({passed})",
+            f"    return {result}, ({', '.join([*names, result])})",
         ],
         _backward(module, callee, grad, backward),
         [f"{callee.name}.defvjp({forward}, {backward})"],
@@ -67,8 +69,7 @@ def _backward(module: ModuleWriter, callee: Callee, grad: Grad, name: str) -> li
     return [
         f"def {name}({', '.join([*sizes, kept, slope])}):",
         f"    {', '.join(names)} = {kept}",
-        *w.size_lines(params, names, given=sizes),
-        *w.lines,
+        *w.body_lines(params, names, given=sizes),
     ]
 
 

@@ -67,16 +67,18 @@ class Carry:
         """The first lines of a local function whose `parameter` is what is carried."""
         if parameter != together(self.variables):
             self.w.line(f"{', '.join(self.variables)} = {parameter}")
-        for value, name in zip(params, self.names, strict=True):
-            self.w.hold(value, variable_expr(self.w, value, name))
-            self.w.owner[name] = (value.id, self.w.region)
+        self._hold(params)
 
     def parameter(self) -> str:
         names = self.variables
         return names[0] if len(names) == 1 else self.w.names.fresh("carry")
 
     def leave(self, results: Sequence[Value]) -> None:
-        for value, name in zip(results, self.names, strict=True):
+        """Binds the results to the variables, after the loop."""
+        self._hold(results)
+
+    def _hold(self, values: Sequence[Value]) -> None:
+        for value, name in zip(values, self.names, strict=True):
             self.w.hold(value, variable_expr(self.w, value, name))
             self.w.owner[name] = (value.id, self.w.region)
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from linnet.backends.emit.calls import arguments
-from linnet.backends.emit.dtypes import rank_of
+from linnet.backends.emit.dtypes import dtype_of, rank_of
 from linnet.backends.emit.loops import variable_expr
 from linnet.backends.expr import Expr, joined
 from linnet.ir import Op, Ref, Value
 from linnet.jax.emit.aggregates import zeros
+from linnet.jax.emit.dtypes import HALF, spelled
 from linnet.jax.emit.names import STATE, field
 from linnet.jax.emit.state import state_names, state_path, state_text, store
 from linnet.jax.emit.writer import Writer
-from linnet.types import OptionalType
+from linnet.types import DType, OptionalType
 
 
 def emit_param(w: Writer, op: Op) -> None:
@@ -29,7 +30,11 @@ def emit_param(w: Writer, op: Op) -> None:
 def emit_state_read(w: Writer, op: Op) -> None:
     path = state_path(w, op.attrs["ref"])
     names = state_names(w, op.attrs["ref"])
-    expr = Expr(state_text(w, path), rank=rank_of(op.result.type), names=names)
+    text = state_text(w, path)
+    dtype = _held_as_bits(w, op.result)
+    if dtype is not None:
+        text = f"{w.module.helper('from_bits')}({text}, {spelled(dtype)})"
+    expr = Expr(text, rank=rank_of(op.result.type), names=names)
     w.define(op.result, expr, hint=str(op.attrs["ref"].steps[-1]))
 
 
@@ -37,7 +42,18 @@ def emit_state_write(w: Writer, op: Op) -> None:
     value = op.operands[0]
     expr = w.component(value)
     w.keep_old_state(expr.names)
-    store(w, state_path(w, op.attrs["ref"]), expr.text)
+    text = expr.text
+    if _held_as_bits(w, value) is not None:
+        text = f"{w.module.helper('as_bits')}({text})"
+    store(w, state_path(w, op.attrs["ref"]), text)
+
+
+def _held_as_bits(w: Writer, value: Value) -> DType | None:
+    """The dtype of a state that is held as integers."""
+    if not w.module.options.bits:
+        return None
+    dtype = dtype_of(value.type)
+    return dtype if dtype in HALF else None
 
 
 def emit_call(w: Writer, op: Op) -> None:

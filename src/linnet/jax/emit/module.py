@@ -33,7 +33,8 @@ class Options:
     for them; with `donate` they take over the storage of the state they change. `stacked` names
     the arrays of blocks, by declaring block and name, that are one block whose arrays have a first
     axis more: loops over those are `lax.scan`. `kept` gives, for functions of a block's parameters
-    alone, the field of the block that holds their result.
+    alone, the field of the block that holds their result. With `bits` states of 16-bit floats are
+    integers with their bits.
     """
 
     numerics: str = "fast"
@@ -44,6 +45,7 @@ class Options:
     donate: bool = False
     stacked: frozenset[tuple[str, str]] = frozenset()
     kept: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    bits: bool = False
 
 
 @dataclass(slots=True)
@@ -161,20 +163,31 @@ class ModuleWriter(base.ModuleWriter[Callee]):
         arrays = sorted(f"{b.rpartition('::')[2]}.{name}" for b, name in self.options.stacked)
         return [f"stacked along a first axis: {', '.join(arrays)}"] if arrays else []
 
-    def constants(self) -> list[str]:
+    def extra_sections(self) -> list[list[str]]:
         if not (self.options.compiler and self.options.jitted):
-            return []
+            return self.blocks.sections
         options = ", ".join(f"{k!r}: {v!r}" for k, v in self.options.compiler.items())
-        return [f"jit = partial(jax.jit, compiler_options={{{options}}})"]
-
-    def extra_classes(self) -> list[list[str]]:
-        return self.blocks.sections
+        return [*self.blocks.sections, _JIT.format(options=f"{{{options}}}").splitlines()]
 
     def function_sections(self, callee: Callee) -> list[list[str]]:
         lines = write_function(self, callee)
         if callee.function.grad is None:
             return [] if self.is_repeated(callee, lines[1:]) else [lines]
         return write_gradient(self, callee, lines) if self.options.trainable else [lines]
+
+
+# JAX takes options where a program starts, and refuses them inside another.
+_JIT = '''\
+def jit(function, **how):
+    """`function` compiled with these options, or as part of the program that calls it"""
+    compiled = jax.jit(function, compiler_options={options}, **how)
+
+    def call(*args):
+        leaves = jax.tree.leaves(args)
+        inside = any(isinstance(leaf, jax.core.Tracer) for leaf in leaves)
+        return (function if inside else compiled)(*args)
+
+    return call'''
 
 
 def _is_short(op: Op) -> bool:

@@ -13,6 +13,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from linnet.jax.kernels.caches import as_bits, from_bits
+
 
 def attend(
     q: jax.Array, k: jax.Array, v: jax.Array, scale: Any, mask: jax.Array | None = None
@@ -21,12 +23,20 @@ def attend(
     rows, heads, queries, width = q.shape
     groups = k.shape[1]
     grouped = q.reshape(rows, groups, heads // groups, queries, width)
-    scores = jnp.einsum("bgrqd,bgkd->bgrqk", grouped, k, preferred_element_type=jnp.float32)
-    scores = scores * scale
+    scores = key_scores(grouped, k) * scale
     if mask is not None:
         scores = jnp.where(mask, scores, -1e30)
     mixed = weighted_values(jax.nn.softmax(scores, axis=-1), v)
     return mixed.astype(q.dtype).reshape(q.shape)
+
+
+def key_scores(q: jax.Array, k: jax.Array) -> jax.Array:
+    """q [B, Hk, R, Q, D] by k [B, Hk, K, D] in f32. For one query the keys come first: second,
+    XLA would copy them to turn them"""
+    if q.shape[3] != 1:
+        return jnp.einsum("bgrqd,bgkd->bgrqk", q, k, preferred_element_type=jnp.float32)
+    scores = jnp.einsum("bgkd,bgrqd->bgkrq", k, q, preferred_element_type=jnp.float32)
+    return scores.transpose(0, 1, 3, 4, 2)
 
 
 def weighted_values(weights: jax.Array, v: jax.Array) -> jax.Array:
@@ -69,16 +79,17 @@ def attend_seen(
 ) -> jax.Array:  # fmt: skip
     """attend under mask(last, keys' positions), which hides every key past the largest of `last`;
     of the cache only a part is read that holds those. A query that sees no key needs them all."""
-    lengths = read_lengths(k.shape[2])
+    lengths, dtype = read_lengths(k.shape[2]), k.dtype
 
     def part(length: int, q: Any, k: Any, v: Any, last: Any) -> jax.Array:
-        keys = jnp.arange(length)
-        return attend(q, k[:, :, :length], v[:, :, :length], scale, mask(last, keys))
+        read = [from_bits(x[:, :, :length], dtype) for x in (k, v)]
+        return attend(q, *read, scale, mask(last, jnp.arange(length)))
 
+    k, v = as_bits(k), as_bits(v)
     if len(lengths) == 1:
         return part(lengths[0], q, k, v, last)
     needed = jnp.where(last.min() < 0, k.shape[2], last.max() + 1)
-    which = jnp.searchsorted(jnp.array(lengths[:-1], needed.dtype), needed)
+    which = (needed > jnp.array(lengths[:-1], needed.dtype)).sum()
     return lax.switch(which, [partial(part, length) for length in lengths], q, k, v, last)
 
 
@@ -120,8 +131,7 @@ def attend_with_sinks(
     rows, heads, queries, width = q.shape
     groups = k.shape[1]
     grouped = q.reshape(rows, groups, heads // groups, queries, width)
-    scores = jnp.einsum("bgrqd,bgkd->bgrqk", grouped, k, preferred_element_type=jnp.float32)
-    scores = jnp.where(mask[:, None, None], scores * scale, -1e30)
+    scores = jnp.where(mask[:, None, None], key_scores(grouped, k) * scale, -1e30)
     sink = sinks.astype(jnp.float32).reshape(1, groups, heads // groups, 1, 1)
     peak = jnp.maximum(scores.max(-1, keepdims=True), sink)
     powers = jnp.exp(scores - peak)
@@ -133,7 +143,7 @@ def attend_with_sinks(
 def page_places(pages: jax.Array, size: int) -> jax.Array:
     """the pool's places of all positions of rows whose pages are given: [..., Pages * size]"""
     places = pages[..., None].astype(jnp.int64) * size + jnp.arange(size)
-    return places.reshape(*pages.shape[:-1], -1)
+    return places.reshape(*pages.shape[:-1], pages.shape[-1] * size)
 
 
 def attend_paged(
@@ -157,7 +167,7 @@ def attend_paged(
     if len(counts) < 2:
         return part(pages, q, k, v, table, positions)
     needed = jnp.where(positions.min() < 0, pages, positions.max() // size + 1)
-    which = jnp.searchsorted(jnp.array(counts[:-1], needed.dtype), needed)
+    which = (needed > jnp.array(counts[:-1], needed.dtype)).sum()
     return lax.switch(which, [partial(part, count) for count in counts], q, k, v, table, positions)
 
 

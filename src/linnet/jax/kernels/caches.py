@@ -9,6 +9,8 @@ counts negative positions from the end, so both are guarded.
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jax import lax
@@ -20,14 +22,14 @@ def as_bits(x: jax.Array) -> jax.Array:
     return lax.bitcast_convert_type(x, jnp.uint16) if short else x
 
 
-def from_bits(x: jax.Array, like: jax.Array) -> jax.Array:
+def from_bits(x: jax.Array, dtype: Any) -> jax.Array:
     """what as_bits took"""
-    return x if x.dtype == like.dtype else lax.bitcast_convert_type(x, like.dtype)
+    return x if x.dtype == dtype else lax.bitcast_convert_type(x, dtype)
 
 
 def write_span(cache: jax.Array, value: jax.Array, at: jax.Array) -> jax.Array:
     """value [B, H, N, D] at positions at .. at + N - 1 of every row"""
-    return from_bits(span_written(as_bits(cache), as_bits(value), at), cache)
+    return from_bits(span_written(as_bits(cache), as_bits(value), at), cache.dtype)
 
 
 def span_written(cache: jax.Array, value: jax.Array, at: jax.Array) -> jax.Array:
@@ -56,7 +58,7 @@ def write_rows(cache: jax.Array, value: jax.Array, at: jax.Array) -> jax.Array:
     at = past_the_end(at, cache.shape[2])
     new = as_bits(value[:, :, 0])
     return from_bits(
-        as_bits(cache).at[rows, :, at].set(new, mode="drop", unique_indices=True), cache
+        as_bits(cache).at[rows, :, at].set(new, mode="drop", unique_indices=True), cache.dtype
     )
 
 
@@ -65,11 +67,11 @@ def write_slots(cache: jax.Array, value: jax.Array, slots: jax.Array, at: jax.Ar
     rows = past_the_end(slots, cache.shape[0])[:, None]
     places = past_the_end(jnp.asarray(at, jnp.int64) + jnp.arange(value.shape[2]), cache.shape[2])
     new = as_bits(value.swapaxes(1, 2))
-    return from_bits(as_bits(cache).at[rows, :, places].set(new, mode="drop"), cache)
+    return from_bits(as_bits(cache).at[rows, :, places].set(new, mode="drop"), cache.dtype)
 
 
 def write_tokens(cache: jax.Array, value: jax.Array, rows: jax.Array, at: jax.Array) -> jax.Array:
     """value [1, H, P, D], token p at position at[p] of row rows[p]"""
     rows, at = past_the_end(rows, cache.shape[0]), past_the_end(at, cache.shape[2])
     new = as_bits(value[0].swapaxes(0, 1))
-    return from_bits(as_bits(cache).at[rows, :, at].set(new, mode="drop"), cache)
+    return from_bits(as_bits(cache).at[rows, :, at].set(new, mode="drop"), cache.dtype)

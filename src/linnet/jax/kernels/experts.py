@@ -9,13 +9,21 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from linnet.jax.kernels.caches import as_bits, from_bits
 from linnet.jax.kernels.linear import row_product
 
-FEW = 32  # products that are written out one by one
+FEW = 64  # products that are written out one by one
+SPREAD = 8  # products an expert up to which XLA is faster row by row, in f32
 
 
 def expert_weight(weight: jax.Array, expert: Any) -> jax.Array:
-    return lax.dynamic_index_in_dim(weight, expert, keepdims=False)
+    """one expert's matrix. 16-bit floats are looked up as integers, or XLA would make f32 of all
+    experts before a loop that looks up one a turn"""
+    return from_bits(lax.dynamic_index_in_dim(as_bits(weight), expert, keepdims=False), weight.dtype)
+
+
+def one_product(row: jax.Array, weight: jax.Array, expert: Any) -> jax.Array:
+    return row_product(row[None], expert_weight(weight, expert))[0]
 
 
 def tile_rows(count: int, experts: int) -> int:
@@ -26,14 +34,15 @@ def tile_rows(count: int, experts: int) -> int:
 def over_tiles(experts: jax.Array, tile: int, number: int, step: Any, first: Any) -> Any:
     """step(carry, at, stop, expert) for each run of at most `tile` equals in sorted `experts`"""
     count = experts.shape[0]
-    ends = jnp.searchsorted(experts, jnp.arange(number, dtype=experts.dtype), side="right")
+    ends = jnp.searchsorted(experts, jnp.arange(number, dtype=jnp.int32), side="right")
+    ends = ends.astype(jnp.int32)  # a gradient is traced under the user's own settings
 
     def body(carry: Any) -> Any:
         at, held = carry
         stop = jnp.minimum(ends[experts[at]], at + tile)
         return stop, step(held, at, stop, experts[at])
 
-    return lax.while_loop(lambda carry: carry[0] < count, body, (jnp.int64(0), first))[1]
+    return lax.while_loop(lambda carry: carry[0] < count, body, (jnp.int32(0), first))[1]
 
 
 def sorted_products(x: jax.Array, weight: jax.Array, experts: jax.Array) -> jax.Array:
@@ -57,22 +66,24 @@ def products(x: jax.Array, weight: jax.Array, experts: jax.Array, copies: int) -
     count = experts.shape[0]
     if count == 0 or weight.shape[0] == 0:
         return jnp.zeros((count, weight.shape[1]), jnp.float32)
+    experts = jnp.clip(experts, 0, weight.shape[0] - 1).astype(jnp.int32)
     if count <= FEW:
-        rows = [x[n // copies][None] for n in range(count)]
-        parts = [row_product(r, expert_weight(weight, experts[n])) for n, r in enumerate(rows)]
-        return jnp.concatenate(parts)
-    experts = jnp.clip(experts, 0, weight.shape[0] - 1)
+        return jnp.stack([one_product(x[n // copies], weight, experts[n]) for n in range(count)])
+    if x.dtype == jnp.float32 and count <= SPREAD * weight.shape[0]:
+        rows = jnp.repeat(x, copies, axis=0)
+        return lax.map(lambda at: one_product(at[0], weight, at[1]), (rows, experts))
     order = jnp.argsort(experts)
     made = sorted_products(x[order // copies], weight, experts[order])
     return jnp.zeros_like(made).at[order].set(made, unique_indices=True)
 
 
 def products_forward(x: jax.Array, weight: jax.Array, experts: jax.Array, copies: int) -> Any:
-    return products(x, weight, experts, copies), (x, weight, experts)
+    kept = (x, weight, jnp.clip(experts, 0, max(weight.shape[0], 1) - 1).astype(jnp.int32))
+    return products(x, weight, experts, copies), kept
 
 
 def products_backward(copies: int, kept: Any, slope: jax.Array) -> Any:
-    """a tile at a time, as forward; of the weight's gradient only chosen experts' parts are written"""
+    """a tile at a time, as forward; the weight's gradient is written for chosen experts alone"""
     x, weight, experts = kept
     count, number = experts.shape[0], weight.shape[0]
     to_x = products(slope, weight.swapaxes(1, 2).astype(jnp.float32), experts, 1)
@@ -80,7 +91,6 @@ def products_backward(copies: int, kept: Any, slope: jax.Array) -> Any:
     to_weight = jnp.zeros(weight.shape, jnp.float32)
     if count and number:
         tile = tile_rows(count, number)
-        experts = jnp.clip(experts, 0, number - 1)
         order = jnp.argsort(experts)
         rows = jnp.pad(x[order // copies].astype(jnp.float32), ((0, tile), (0, 0)))
         slopes = jnp.pad(slope[order], ((0, tile), (0, 0)))

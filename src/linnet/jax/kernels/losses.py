@@ -46,7 +46,7 @@ def scores_alone(hidden: jax.Array, weight: jax.Array, targets: jax.Array) -> ja
 
 def scores_forward(hidden: jax.Array, weight: jax.Array, targets: jax.Array) -> Any:
     scores, totals = target_scores(hidden, weight, targets)
-    return scores, (hidden, weight, targets, totals)
+    return scores, (hidden, weight, targets.astype(jnp.int32), totals)
 
 
 def scores_backward(kept: Any, slope: jax.Array) -> Any:
@@ -65,7 +65,7 @@ def scores_backward(kept: Any, slope: jax.Array) -> Any:
 
     blocks = tuple(head_blocks(hidden, weight, targets, totals, slope))
     to_weight, to_hidden = lax.scan(part, jnp.zeros(weight.shape, jnp.float32), blocks)
-    to_hidden = to_hidden.reshape(-1, hidden.shape[1])[: hidden.shape[0]]
+    to_hidden = lax.collapse(to_hidden, 0, 2)[: hidden.shape[0]]
     return to_hidden.astype(hidden.dtype), to_weight.astype(weight.dtype), None
 
 

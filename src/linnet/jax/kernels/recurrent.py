@@ -62,7 +62,7 @@ def delta_rule(
         return state, out
 
     state, outputs = lax.scan(step, start, tuple(map(split, (q, k, v, decay, beta))))
-    outputs = outputs.swapaxes(0, 1).reshape(q.shape[0], -1, *v.shape[2:])[:, :count]
+    outputs = outputs.swapaxes(0, 1).reshape(q.shape[0], chunks * size, *v.shape[2:])[:, :count]
     return jnp.concatenate((scale * outputs, state.swapaxes(1, 2)), 1)
 
 
@@ -85,7 +85,7 @@ def delta_chunk(
     left = ratio[..., -1, :, None] * written
     after = reach[..., -1:, :] * state + jnp.einsum("bgck,bgrcv->bgrkv", key, left)
     outputs = out.transpose(0, 3, 1, 2, 4).reshape(v.shape)
-    return outputs, after.reshape(after.shape[0], -1, *after.shape[3:])
+    return outputs, after.reshape(after.shape[0], v.shape[2], *after.shape[3:])
 
 
 def by_group(
@@ -96,7 +96,7 @@ def by_group(
     query, key = (x.astype(jnp.float32).transpose(0, 2, 1, 3) for x in (q, k))
     value = v.astype(jnp.float32).transpose(0, 2, 1, 3)
     value = value.reshape(value.shape[0], *heads, *value.shape[2:])
-    decay, beta = (x.swapaxes(1, 2).reshape(x.shape[0], *heads, -1) for x in (decay, beta))
+    decay, beta = (x.swapaxes(1, 2).reshape(x.shape[0], *heads, x.shape[1]) for x in (decay, beta))
     return query, key, value, decay, beta, state.reshape(state.shape[0], *heads, *state.shape[2:])
 
 
@@ -165,7 +165,7 @@ def delta_rule_packed(
 
 def packed_result(outputs: jax.Array, states: jax.Array, scale: Any) -> jax.Array:
     """outputs [P, Hv, V] and states [R, Hv, K, V] as one array"""
-    after = states.swapaxes(1, 2).reshape(-1, *outputs.shape[1:])
+    after = states.swapaxes(1, 2).reshape(states.shape[0] * states.shape[2], *outputs.shape[1:])
     return jnp.concatenate((scale * outputs, after))
 
 
@@ -193,7 +193,7 @@ def delta_rule_runs(
     parts = (*tokens, split(rows, -1), split(runs, -1))
     first = (jnp.zeros_like(start, shape=start.shape[1:]), jnp.int32(0), start)
     (_, _, states), outputs = lax.scan(step, first, parts)
-    return packed_result(outputs.reshape(-1, *v.shape[1:])[:count], states, scale)
+    return packed_result(outputs.reshape(chunks * size, *v.shape[1:])[:count], states, scale)
 
 
 def run_chunk(
@@ -213,7 +213,7 @@ def run_chunk(
     numbers = jnp.arange(states.shape[0])
     begins = (rows[:, None] == numbers) & (runs != run)[:, None]  # [C, R]
     goes_on = (runs == run).astype(jnp.float32)
-    from_rows = states.reshape(-1, *before.shape[1:])  # [R, Hk, G, K, V]
+    from_rows = states.reshape(states.shape[0], *before.shape[1:])  # [R, Hk, G, K, V]
 
     def read(x: jax.Array) -> jax.Array:
         """x . the state that the token's run began the chunk with"""

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from linnet.backends.inputs import numpy_dtype
+from linnet.jax.emit.dtypes import HALF
 from linnet.types import (
     DType,
     EnumType,
@@ -67,10 +68,12 @@ def _zeros(type_: Type) -> Any:
             raise TypeError(f"{type_} has no zero")
 
 
-def zeros_of(type_: TensorType) -> jax.Array:
-    """A state before anything was written, in memory of its own."""
+def zeros_of(type_: TensorType, bits: bool = False) -> jax.Array:
+    """A state before anything was written, in memory of its own; with `bits` a 16-bit float as
+    the integer with its bits."""
     assert isinstance(type_.dtype, DType)
-    return jnp.zeros([d.constant or 0 for d in type_.dims], numpy_dtype(type_.dtype))
+    dtype = jnp.uint16 if bits and type_.dtype in HALF else numpy_dtype(type_.dtype)
+    return jnp.zeros([d.constant or 0 for d in type_.dims], dtype)
 
 
 __all__ = ["JaxArrays", "settings", "zeros_of"]

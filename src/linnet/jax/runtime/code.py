@@ -7,7 +7,8 @@ import itertools
 import linecache
 import types
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 import jax
@@ -15,7 +16,7 @@ import jax
 from linnet.jax.emit.module import Callee, Generated, ModuleWriter, Options
 from linnet.jax.natives.table import KERNELS, selector
 from linnet.jax.plan import Plan, plan
-from linnet.jax.runtime.tree import Trees, stackable
+from linnet.jax.runtime.tree import Trees, everywhere, stackable
 from linnet.passes import Binding, lower
 from linnet.types import GenericArg
 
@@ -29,7 +30,8 @@ class Settings:
     With `whole` each entry is one program; with `scan` programs loop over stacked blocks instead of
     repeating their code. `donate` lets a call take over the storage of the state it is given,
     `trainable` code keeps ops' own gradients, `alone` programs work out for themselves what depends
-    on no input.
+    on no input, `traced` ones become part of a program of the user's, compiled by his options. With
+    `bits` states of 16-bit floats are held as integers, which XLA's code for CPUs writes in place.
     """
 
     numerics: str
@@ -39,6 +41,8 @@ class Settings:
     donate: bool = False
     trainable: bool = False
     alone: bool = False
+    traced: bool = False
+    bits: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +85,7 @@ class Loaded:
 
 def compiler_options(settings: Settings) -> dict[str, Any] | None:
     """XLA's options under which every rounding of a body happens."""
-    if settings.numerics != "exact":
+    if settings.numerics != "exact" or settings.traced:
         return None
     options: dict[str, Any] = {"xla_allow_excess_precision": False}
     if settings.device == "cpu":
@@ -113,12 +117,15 @@ def generate(
         everything = frozenset(p.path for p in binding.params)
         stacked = stackable(binding, everything if present is None else present)
         if stacked:
+            planned = replace(
+                planned, kept=tuple(k for k in planned.kept if everywhere(binding, k))
+            )
             jitted = frozenset((*planned.ready, *(k.function for k in planned.kept)))
     options = Options(
         settings.numerics, settings.trainable, title, jitted,
         compiler_options(settings) if planned.stepped else None,
         settings.donate and planned.stepped, stacked,
-        {k.function: k.field for k in planned.kept},
+        {k.function: k.field for k in planned.kept}, settings.bits,
     )  # fmt: skip
     writer = ModuleWriter(
         binding, planned.functions, {entry: lowered.entries[entry]}, planned.origins, KERNELS,
@@ -129,17 +136,26 @@ def generate(
 
 
 def execute(code: EntryCode, binding: Binding, name: str) -> Loaded:
-    """Runs the module's text; an entry that is one program is compiled as one."""
-    file = f"<linnet {name} {next(_serial)}>"
-    text = code.generated.text
-    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    module = types.ModuleType(f"linnet_generated_{name}")
-    namespace = module.__dict__
-    exec(compile(text, file, "exec"), namespace)
+    """Runs the module's text; an entry that is one program is compiled as one. Models whose text
+    and generics are the same share functions, and so what is compiled of them."""
+    namespace = _executed(code.generated.text, name)
     function = namespace[code.callee.name]
     if not code.plan.stepped:
-        function = compiled(code, binding, function)
+        key = (code.settings, str(binding.block), tuple(sorted(binding.generics.items())))
+        known: dict[Any, Any] = namespace.setdefault("__compiled__", {})
+        if key not in known:
+            known[key] = compiled(code, binding, function)
+        function = known[key]
     return Loaded(code, function, namespace)
+
+
+@lru_cache(maxsize=64)
+def _executed(text: str, name: str) -> dict[str, Any]:
+    file = f"<linnet {name} {next(_serial)}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    module = types.ModuleType(f"linnet_generated_{name}")
+    exec(compile(text, file, "exec"), module.__dict__)
+    return module.__dict__
 
 
 def compiled(code: EntryCode, binding: Binding, function: Callable[..., Any], **how: Any) -> Any:

@@ -34,7 +34,7 @@ class Entry:
             known = ", ".join(sorted(program.entries)) or "none"
             raise InputError(f"which entry? choose with entry= one of {known}")
         self._program, self._parameters, self.name = program, dict(parameters), name
-        self._how = replace(program.settings, donate=donate)
+        self._how = replace(program.settings, donate=donate, bits=False)
         self._trees: dict[Any, Any] = {}
 
     @property
@@ -60,7 +60,11 @@ class Entry:
         generics: Flat | None = None,
         **named: Any,
     ) -> Any:
-        """The entry on other parameters: differentiable by `jax.grad`, usable under `jax.jit`."""
+        """The entry on other parameters: differentiable by `jax.grad`, usable under `jax.jit`.
+
+        There `exact` numerics runs the bodies too, but XLA may skip a rounding between two
+        operations unless the outer `jax.jit` has `compiler_options` that forbid it.
+        """
         from linnet.jax.runtime.model import merged
 
         program = self._program
@@ -68,7 +72,7 @@ class Entry:
         traced = _traced((arrays, inputs, state, named))
         how = self._how
         if traced:
-            how = replace(how, donate=False, whole=True, trainable=True)
+            how = replace(how, donate=False, whole=True, trainable=True, traced=True)
         with settings():
             checked = program.read(self.name, merged(program, self.name, inputs, named), generics)
             loaded = program.loaded(self.name, how, checked)

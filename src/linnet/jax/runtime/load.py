@@ -88,7 +88,10 @@ def _checked(options: Mapping[str, Any]) -> Options:
 def _program(source: Source, options: Options, whole: bool) -> tuple[Program, dict[str, jax.Array]]:
     binding = bound(source, options.root, options.entry, options.generics or {}, options.std_root)
     default = default_entry(binding, options.entry)
-    how = Settings(options.numerics, jax.default_backend(), whole, scan=not whole, donate=True)
+    device = jax.default_backend()
+    how = Settings(
+        options.numerics, device, whole, scan=not whole, donate=True, bits=device == "cpu"
+    )
     with settings():
         arrays = _arrays(binding, options)
     return Program(binding, frozenset(arrays), how, default), arrays

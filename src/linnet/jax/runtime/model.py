@@ -9,10 +9,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from linnet.backends.checks import Bounds
 from linnet.backends.errors import InputError, StateError
-from linnet.backends.inputs import Checked, Reader
+from linnet.backends.inputs import Checked, Reader, numpy_dtype
 from linnet.backends.signature import Signature
 from linnet.backends.source import block_args
 from linnet.ir import Function
@@ -104,7 +105,8 @@ class Program:
     def _ready(self, loaded: Loaded) -> tuple[Any, ...]:
         """Tables made once; those of different entries that are equal are one."""
         if loaded.ready is None:
-            loaded.ready = tuple(jax.tree.map(self._one, made) for made in prepare(loaded))
+            with jax.ensure_compile_time_eval():  # they outlive a program that is being traced
+                loaded.ready = tuple(jax.tree.map(self._one, made) for made in prepare(loaded))
         return loaded.ready
 
     def _one(self, array: jax.Array) -> jax.Array:
@@ -234,7 +236,9 @@ class Model:
         with self._lock, settings():
             kinds = {s.path: s.type for s in self._program.binding.states}
             self._state = None  # free the old before the new is made
-            self._state = self._program.trees.states(lambda path: zeros_of(kinds[path]))
+            self._state = self._program.trees.states(
+                lambda path: zeros_of(kinds[path], self._program.settings.bits)
+            )
             self._broken = None
 
     def state_paths(self) -> list[str]:
@@ -246,7 +250,11 @@ class Model:
         found = self._program.trees.flat_states(self._state)
         if path not in found:
             raise KeyError(f"there is no state `{path}`")
-        return jnp.copy(found[path])
+        kinds = {s.path: s.type.dtype for s in self._program.binding.states}
+        dtype = numpy_dtype(kinds[path])
+        array = found[path]
+        held = array.dtype != dtype
+        return lax.bitcast_convert_type(array, dtype) if held else jnp.copy(array)
 
     # --- what it is -------------------------------------------------------------------------------
 

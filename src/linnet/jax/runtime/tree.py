@@ -5,8 +5,10 @@ JAX flattens and compares named tuples fast, and one set of types serves every e
 
 from __future__ import annotations
 
+import re
 from collections import namedtuple
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from types import MappingProxyType
 from typing import Any
 
@@ -15,6 +17,7 @@ import jax.numpy as jnp
 
 from linnet.jax.emit.blocks import has_states
 from linnet.jax.emit.names import field
+from linnet.jax.plan import Kept
 from linnet.passes import Binding, Instance, ParamInfo
 
 Find = Callable[[str], Any]
@@ -26,13 +29,18 @@ Makers = Mapping[str, Sequence[tuple[str, Callable[..., Any]]]]
 _NONE: Makers = MappingProxyType({})
 
 
+@cache
+def _type(block: str, states: bool, fields: tuple[str, ...]) -> Any:
+    """The same for every model: JAX compiles a function for each type of tree that it is given."""
+    return namedtuple(block.rpartition("::")[2] + "State" * states, fields)
+
+
 class Trees:
     """Builds the trees of one binding, and takes them apart. Arrays of blocks in `stacked` (by
     declaring block and name) are one block whose arrays have a first axis more."""
 
     def __init__(self, binding: Binding, stacked: frozenset[tuple[str, str]] = frozenset()) -> None:
         self.root, self.stacked = binding.root, stacked
-        self._types: dict[tuple[str, bool, tuple[str, ...]], Any] = {}
 
     def params(self, find: Find, makers: Makers = _NONE) -> Any:
         """The parameters, and what is made of them; `find` gives the array at a path, None where
@@ -54,13 +62,6 @@ class Trees:
         made = self.states(flat.get)
         return jax.tree.unflatten(jax.tree.structure(tree), jax.tree.leaves(made))
 
-    def _type(self, block: str, states: bool, fields: tuple[str, ...]) -> Any:
-        key = (block, states, fields)
-        if key not in self._types:
-            name = block.rpartition("::")[2] + "State" * states
-            self._types[key] = namedtuple(name, fields)
-        return self._types[key]
-
     def _params(self, instance: Instance, prefix: str, find: Find, makers: Makers) -> Any:
         values: dict[str, Any] = {}
         for name, member in instance.members.items():
@@ -68,11 +69,11 @@ class Trees:
                 values[field(name)] = find(prefix + name)
         for name, child in instance.children.items():
             values[field(name)] = self._param_child(instance, name, child, prefix, find, makers)
-        block = self._type(instance.block, False, tuple(values))(**values)
+        block = _type(instance.block, False, tuple(values))(**values)
         made = {name: make(block) for name, make in makers.get(prefix[:-1], ())}
         if not made:
             return block
-        return self._type(instance.block, False, (*values, *made))(**values, **made)
+        return _type(instance.block, False, (*values, *made))(**values, **made)
 
     def _param_child(
         self, instance: Instance, name: str, child: Instance | tuple[Instance, ...], prefix: str,
@@ -102,7 +103,7 @@ class Trees:
                 values[field(name)] = stack(parts) if stacked else tuple(parts)
             else:
                 values[field(name)] = self._states(child, f"{prefix}{name}.", find)
-        return self._type(instance.block, True, tuple(values))(**values)
+        return _type(instance.block, True, tuple(values))(**values)
 
     def _collect(self, instance: Instance, prefix: str, tree: Any, found: dict[str, Any]) -> None:
         for name, member in instance.members.items():
@@ -155,3 +156,24 @@ def _look(
         good[key] = good.get(key, True) and some and len(held) == 1
         for c, start in zip(child, starts, strict=True):
             _look(c, start, present, good)
+
+
+def everywhere(binding: Binding, kept: Kept) -> bool:
+    """Whether all elements of the arrays that its blocks stand in have the field: what is stacked
+    has to be alike."""
+    number = re.compile(r"(?<=\.)\d+(?=\.|$)")
+    patterns = {number.sub("*", path) for path in kept.paths}
+    return all(path in kept.paths for path in _blocks(binding) if number.sub("*", path) in patterns)
+
+
+def _blocks(binding: Binding) -> Iterator[str]:
+    """The paths of all blocks below the root."""
+    waiting = [("", binding.root)] if binding.root is not None else []
+    while waiting:
+        prefix, instance = waiting.pop()
+        yield prefix[:-1]
+        for name, child in instance.children.items():
+            if not isinstance(child, tuple):
+                waiting.append((f"{prefix}{name}.", child))
+                continue
+            waiting += [(f"{prefix}{name}.{k}.", c) for k, c in enumerate(child)]

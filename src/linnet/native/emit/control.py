@@ -144,9 +144,7 @@ class Carried:
             if made is not None:
                 w.targets[made] = self.spare[self.names[-1][0]]
 
-    def _begin(
-        self, found: Sequence[Leaf], texts: Sequence[str], spare: bool = False
-    ) -> list[str]:
+    def _begin(self, found: Sequence[Leaf], texts: Sequence[str], spare: bool = False) -> list[str]:
         w, names = self.w, []
         for leaf, text in zip(found, texts, strict=True):
             name = w.names.fresh(leaf.name)

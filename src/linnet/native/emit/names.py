@@ -21,8 +21,8 @@ _KEYWORDS = frozenset(
     "xor_eq typeof restrict main linux unix i386 context block arena pointers inputs outputs "
     "sizes params states message capacity model size_t ptrdiff_t int8_t int16_t int32_t "
     "int64_t uint8_t uint16_t uint32_t uint64_t std linnet held Held linnet_open linnet_close "
-    "linnet_bind linnet_run linnet_profile operator each fill errno assert stdin stdout stderr signbit isnan "
-    "isinf isfinite isnormal fpclassify".split()
+    "linnet_bind linnet_run linnet_profile operator each fill errno assert stdin stdout stderr "
+    "signbit isnan isinf isfinite isnormal fpclassify".split()
 )
 _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
 _CALLED = re.compile(r"\b([A-Za-z_][A-Za-z0-9_]*)\s*[(<]", re.ASCII)

@@ -88,7 +88,7 @@ class Lazy:
     roots: frozenset[str] = NO_ROOTS
     fails: bool = False
     name: str = ""
-    # The same elements under other names, so that a slice, a turn or a reshape of them can be memory:
+    # The same elements by other names, so that a slice, a turn or a reshape can be memory:
     pieces: tuple[Piece, ...] = ()  # runs of the positions along one axis
     turned: tuple[Buffer, tuple[int, ...]] | None = None  # this memory's axes in this order
     forms: tuple[Lazy, ...] = ()  # in other shapes

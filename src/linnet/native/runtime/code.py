@@ -98,9 +98,7 @@ class Entry:
         raw = (self.generated.raw - self.generated.unread) | {
             path for path, weight in either.items() if weight is None
         }
-        self._kept = [
-            params.array(path) if path in raw else None for path in facts.param_order
-        ]
+        self._kept = [params.array(path) if path in raw else None for path in facts.param_order]
         given = _pointers(self._kept)
         kept = _pointers([states[path] for path in facts.state_order])
         weights = (ctypes.c_void_p * max(len(packed), 1))(*packed)

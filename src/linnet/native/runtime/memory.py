@@ -19,4 +19,5 @@ def untouched_zeros(shape: Sequence[int], dtype: Any) -> np.ndarray[Any, Any]:
     if size < _SMALL or not hasattr(mmap, "MAP_PRIVATE"):
         return np.zeros(shape, dtype)
     held = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    return np.frombuffer(held, np.uint8).view(dtype).reshape(shape)
+    made: np.ndarray[Any, Any] = np.frombuffer(held, np.uint8).view(dtype)
+    return made.reshape(shape)

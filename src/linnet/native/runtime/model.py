@@ -21,11 +21,11 @@ from linnet.native.runtime.code import Entry, Symbols, generate, load_symbols
 from linnet.native.runtime.front import Front
 from linnet.native.runtime.kept import Kept, entry_key
 from linnet.native.runtime.library import Library
+from linnet.native.runtime.memory import untouched_zeros
 from linnet.native.runtime.packing import Weights
 from linnet.native.runtime.profile import Part
-from linnet.native.runtime.memory import untouched_zeros
 from linnet.native.runtime.values import NumPyArrays, flattened, rebuilt, results
-from linnet.native.toolchain.build import build
+from linnet.native.toolchain.build import build, is_built
 from linnet.passes import Binding
 from linnet.types import DType, DTypeVar, GenericArg, PackVar, TensorType
 
@@ -166,13 +166,17 @@ class Model:
                     self._bounds.of(signature)
                     self._code(name, {})
                     wanted.append(key)
-            if wanted and note is not None:
+            if note is not None and not all(self._is_built(key) for key in wanted):
                 note()
             with ThreadPoolExecutor(max(len(wanted), 1)) as pool:
                 made = pool.map(lambda key: self._object(self._generated[key]), wanted)
                 self._paths.update(zip(wanted, made, strict=True))
             for key in wanted:
                 self._keep(key)
+
+    def _is_built(self, key: Key) -> bool:
+        generated = self._generated[key]
+        return is_built(generated.text, self._numerics, generated.kernels)
 
     def _symbols(self, generated: Generated) -> Symbols:
         return self._opened(generated, self._object(generated))
@@ -272,8 +276,10 @@ class Model:
 
     @property
     def parameters(self) -> Mapping[str, Array]:
-        """The parameters by path: to look at, and to fill in place before the first call. Once a
-        weight is laid out for the kernels its array is a copy that cannot be written to."""
+        """The parameters by path, with the values that the model computes with: under a
+        `weights_format` those that the format holds. To look at, and to fill in place before the
+        first call; once a weight is laid out for the kernels its array is a copy, made for whoever
+        asks, that cannot be written to."""
         found = {path: self._weights.array(path) for path in self._weights.paths}
         return MappingProxyType({p: array for p, array in found.items() if array is not None})
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
@@ -68,6 +69,7 @@ class Weight:
     blocks: Array | None = None
     stored: str = ""
     forms: dict[str, Form] = field(default_factory=dict)
+    copy: ref[Array] | None = None  # an array made from another form, while somebody holds it
 
     @property
     def own_format(self) -> str:
@@ -81,6 +83,7 @@ class Weight:
     def fits(self, name: str) -> bool:
         """Whether the blocks are this format."""
         return self.blocks is not None and name in BLOCKS[self.stored][1]
+
 
 class Weights:
     """The parameters of a model by path; absent ones are not there.
@@ -116,9 +119,13 @@ class Weights:
             if name != item.own_format and path in self._linear():
                 self.packed(path)
                 self._let_go(item)
-        if item.array is None:
-            item.array = self._restored(path, item)
-        return item.array
+        if item.array is not None:
+            return item.array
+        found = None if item.copy is None else item.copy()
+        if found is None:
+            found = self._restored(path, item)
+            item.copy = ref(found)  # whoever asked keeps it, not the model
+        return found
 
     def packed(self, path: Wanted) -> int | None:
         """The packed form of a parameter, or of several one below the other; None where one is
@@ -192,8 +199,6 @@ class Weights:
     def _let_go(self, item: Weight) -> None:
         if item.forms:
             item.array = item.blocks = None
-        elif item.blocks is not None:
-            item.array = None
 
     def _format_of(self, path: str, item: Weight) -> str:
         """The format asked for the path; without one the parameter's own."""
@@ -211,7 +216,7 @@ class Weights:
         label = ", ".join(paths)
         for path, item in zip(paths, items, strict=True):
             if item.array is None and item.blocks is None:
-                item.array = self._restored(path, item)
+                item.array = self._restored(path, item)  # until `release`
         if len({item.stored for item in items}) == 1 and all(item.fits(name) for item in items):
             kind, group = BLOCKS[items[0].stored][0], 32
         else:

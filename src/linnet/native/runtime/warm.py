@@ -13,6 +13,7 @@ import io
 import os
 import pickle
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -112,7 +113,12 @@ def write(key: str, value: Any) -> None:
         data = _bytes(value)
     except (pickle.PicklingError, TypeError, AttributeError, RecursionError):
         return
-    object_file(key, lambda folder, file: file.write_bytes(data) and None, _SUFFIX)
+    with suppress(OSError):
+
+        def make(folder: Path, file: Path) -> None:
+            file.write_bytes(data)
+
+        object_file(key, make, _SUFFIX)
 
 
 def read(key: str, kind: type) -> Any:

@@ -15,7 +15,7 @@ from linnet.native.toolchain.compiler import (
     run_compiler,
 )
 from linnet.native.toolchain.kernels import kernels_name, kernels_object, link_flags
-from linnet.native.toolchain.store import content_key, object_file
+from linnet.native.toolchain.store import content_key, object_file, stored_file
 
 
 @cache
@@ -28,13 +28,11 @@ def header_text() -> str:
 def build(
     text: str, numerics: str, extra: tuple[str, ...] = (), with_kernels: bool = False
 ) -> Path:
-    """The shared object of a translation unit, compiled where the cache has none."""
+    """The shared object of a translation unit, compiled where the cache has none. Raises
+    `NativeError` where that cannot be."""
     toolchain = find_toolchain()
     flags = (*toolchain.flags(numerics), *extra)
-    key = content_key(
-        ("object 2", header_text(), text, toolchain.version, *toolchain.command, *flags,
-         cpu_features(), kernels_name() if with_kernels else "")
-    )  # fmt: skip
+    key = _key(toolchain, text, flags, with_kernels)
     with ThreadPoolExecutor(1) as pool:  # the library is compiled beside the model
         library = pool.submit(kernels_object) if with_kernels else None
         made = object_file(
@@ -43,6 +41,22 @@ def build(
         if library is not None:
             library.result()
     return made
+
+
+def is_built(text: str, numerics: str, with_kernels: bool = False) -> bool:
+    """Whether the cache has the object."""
+    toolchain = find_toolchain()
+    key = _key(toolchain, text, toolchain.flags(numerics), with_kernels)
+    if with_kernels and stored_file(kernels_name()) is None:
+        return False
+    return stored_file(key) is not None
+
+
+def _key(toolchain: Toolchain, text: str, flags: tuple[str, ...], with_kernels: bool) -> str:
+    return content_key(
+        ("object 2", header_text(), text, toolchain.version, *toolchain.command, *flags,
+         cpu_features(), kernels_name() if with_kernels else "")
+    )  # fmt: skip
 
 
 def _compile(

@@ -107,6 +107,14 @@ def run_compiler(toolchain: Toolchain, arguments: list[str], folder: Path) -> No
 
 
 @cache
+def cpu_flags() -> frozenset[str]:
+    """The names of this x86-64 processor's instruction sets, as Linux lists them; none elsewhere."""
+    if platform.machine() not in ("x86_64", "AMD64"):
+        return frozenset()
+    return frozenset(cpu_features().split())
+
+
+@cache
 def cpu_features() -> str:
     """What this processor can do, as text that differs where machine code must."""
     parts = [platform.system(), platform.machine()]

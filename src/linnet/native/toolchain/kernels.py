@@ -10,8 +10,41 @@ from pathlib import Path
 from threading import Lock
 
 from linnet.native import kernels
-from linnet.native.toolchain.compiler import Toolchain, find_toolchain, run_compiler
+from linnet.native.toolchain.compiler import (
+    Toolchain,
+    cpu_flags,
+    find_toolchain,
+    run_compiler,
+)
 from linnet.native.toolchain.store import SUFFIX, content_key, object_file
+
+
+_WIDE = frozenset(("avx512f", "avx512bw", "avx512dq", "avx512vl"))
+_NEEDS = {
+    "avx2": frozenset(("avx2", "fma", "f16c")),
+    "avx512": _WIDE,
+    "vnni": _WIDE | {"avx512_vnni"},
+    "bf16": _WIDE | {"avx512_vnni", "avx512_bf16"},
+    "amx": _WIDE | {"avx512_vnni", "avx512_bf16", "amx_tile", "amx_bf16"},
+}  # fmt: skip
+# What has everything that another has, and so takes its place.
+_HOLDS = {"avx512": {"avx2"}, "bf16": {"avx2", "avx512", "vnni"}}
+
+
+def left_out() -> frozenset[str]:
+    """The instruction sets whose kernels this processor never runs: what it lacks, and what it
+    has better. None where `LINNET_ISA` may name any, or nothing is known of the processor."""
+    flags = cpu_flags()
+    if not flags or os.environ.get("LINNET_ISA"):
+        return frozenset()
+    usable = {name for name, needs in _NEEDS.items() if needs <= flags}
+    beaten = set().union(*(held for name, held in _HOLDS.items() if name in usable))
+    return frozenset(set(_NEEDS) - usable | beaten)
+
+
+def seldom_used() -> frozenset[str]:
+    """What is compiled for the sake of others, and hardly runs itself."""
+    return frozenset(("portable",) if _NEEDS["avx2"] <= cpu_flags() else ())
 
 
 @cache
@@ -19,9 +52,9 @@ def kernels_key() -> str:
     """What the library is made from."""
     toolchain = find_toolchain()
     files = (*kernels.SOURCES, kernels.C_NAMES, kernels.HEADER, *kernels.INTERNAL)
-    flags = (*kernels.FLAGS, *kernels.LINK_FLAGS)
+    flags = (*kernels.FLAGS, *kernels.LINK_FLAGS, *sorted(left_out()))
     return content_key(
-        ("kernels 1", *(file.read_bytes() for file in files), toolchain.version,
+        ("kernels 2", *(file.read_bytes() for file in files), toolchain.version,
          *toolchain.command, *flags)
     )  # fmt: skip
 
@@ -47,14 +80,21 @@ def _kernels_object() -> Path:
 
 def _compile(toolchain: Toolchain, folder: Path, file: Path) -> None:
     """Sources side by side, then the link."""
-    sources = (*kernels.SOURCES, kernels.C_NAMES)
+    without = left_out()
+    sources = [
+        source
+        for source in (*kernels.SOURCES, kernels.C_NAMES)
+        if source.stem.removeprefix("isa_") not in without
+    ]
     flags = [*kernels.FLAGS, "-w", f"-I{kernels.INCLUDE}"]
+    flags += [f"-DLINNET_WITHOUT_{name.upper()}" for name in sorted(without)]
     if toolchain.is_zig:
         flags.append("-fno-sanitize=undefined")
 
     def one(source: Path) -> str:
         made = folder / f"{source.stem}.o"
-        run_compiler(toolchain, [*flags, "-c", "-o", str(made), str(source)], folder)
+        own = ["-O1"] if source.stem == "isa_portable" and "portable" in seldom_used() else []
+        run_compiler(toolchain, [*flags, *own, "-c", "-o", str(made), str(source)], folder)
         return str(made)
 
     with ThreadPoolExecutor(max_workers=max(1, min(8, os.cpu_count() or 1))) as pool:

@@ -13,9 +13,15 @@ import shutil
 import stat
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
+
+_MAKING = ".making-"  # what the names of unfinished work begin with
+UNFINISHED_SECONDS = 6 * 3600.0
+UNUSED_SECONDS = 90 * 24 * 3600.0
 
 SUFFIX = ".dll" if sys.platform == "win32" else ".so"
 
@@ -50,7 +56,7 @@ def stored_file(name: str, suffix: str = SUFFIX) -> Path | None:
     folder = cache_folder()
     final = folder / f"{name}{suffix}"
     if is_private(folder, stat.S_ISDIR) and is_private(final, stat.S_ISREG):
-        return final
+        return _used(final)
     return None
 
 
@@ -61,7 +67,7 @@ def object_file(name: str, make: Callable[[Path, Path], None], suffix: str = SUF
     if folder is not None:
         final = folder / f"{name}{suffix}"
         if is_private(final, stat.S_ISREG):
-            return final
+            return _used(final)
         made = _made(folder, final, make)
         if made is not None:
             return made
@@ -77,9 +83,10 @@ def object_file(name: str, make: Callable[[Path, Path], None], suffix: str = SUF
 def _made(folder: Path, final: Path, make: Callable[[Path, Path], None]) -> Path | None:
     """Makes the object beside its place and renames it there; None where nothing can be written."""
     try:
-        work = Path(tempfile.mkdtemp(prefix=".making-", dir=folder))
+        work = Path(tempfile.mkdtemp(prefix=_MAKING, dir=folder))
     except OSError:
         return None
+    _tidy(folder)
     try:
         file = work / final.name
         make(work, file)
@@ -88,6 +95,30 @@ def _made(folder: Path, final: Path, make: Callable[[Path, Path], None]) -> Path
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return final
+
+
+def _tidy(folder: Path) -> None:
+    """Removes what processes that were killed left unfinished, and what nobody has used for long."""
+    now = time.time()
+    try:
+        found = list(os.scandir(folder))
+    except OSError:
+        return
+    for item in found:
+        with suppress(OSError):
+            age = now - item.stat(follow_symlinks=False).st_mtime
+            if item.name.startswith(_MAKING) and age > UNFINISHED_SECONDS:
+                shutil.rmtree(item.path, ignore_errors=True)
+            elif item.is_file(follow_symlinks=False) and age > UNUSED_SECONDS:
+                Path(item.path).unlink()
+
+
+def _used(path: Path) -> Path:
+    """Notes that a file is of use: the time of its change is what `_tidy` looks at."""
+    with suppress(OSError):
+        if time.time() - path.stat().st_mtime > UNUSED_SECONDS / 10:
+            os.utime(path)
+    return path
 
 
 def private_folder(folder: Path) -> Path | None:

@@ -9,10 +9,7 @@ import onnx_ir as ir
 
 from linnet.onnx.emit.graph import MICROSOFT
 
-# In a node's `meta`: whether its operands and its result have one shape, and how many rows the
-# input of a product has, where that is a number.
-SAME, ROWS = "linnet.same", "linnet.rows"
-FEW = 16  # rows, up to which reading the weight is nearly all of a product's work
+SAME = "linnet.same"  # in a node's `meta`: its operands and its result have one shape
 
 
 def drop_unused(graph: ir.Graph) -> None:

@@ -11,7 +11,6 @@ from linnet.dims import Dim
 from linnet.onnx.emit.core import Core
 from linnet.onnx.emit.dtypes import HALF, ONNX, carrier
 from linnet.onnx.emit import views
-from linnet.onnx.emit.finish import FEW, ROWS
 from linnet.onnx.emit.graph import MICROSOFT
 from linnet.onnx.emit.held import Held
 from linnet.onnx.emit.sizes import shape_of
@@ -188,21 +187,16 @@ def _layer(
     c: Core, x: _Side, y: _Side, rows: Labels, column: int, extents: dict[int, Dim],
     kernel: DType, hint: str,
 ) -> ir.Value:  # fmt: skip
-    """A layer's product: `Gemm` reads a weight `[out, in]` as it lies. ONNX Runtime's
-    `FusedMatMul` takes inputs of any rank, but few rows at a time slower."""
+    """A layer's product: `Gemm` reads a weight `[out, in]` as it lies."""
     (inner,) = (k for k in x.labels if k in y.labels)
     transposed = 1 if y.labels == (column, inner) else 0
-    count = _count(rows, extents)
-    few = count.constant is not None and count.constant <= FEW
-    if c.microsoft and len(rows) != 1 and not few:
+    if c.microsoft and len(rows) != 1:  # takes any rank as it is
         factors = [_value(c, x, kernel), _value(c, y, kernel)]
         return c.b.node("FusedMatMul", factors, kernel, hint, MICROSOFT, transB=transposed)
+    count = _count(rows, extents)
     flat = views.reshape(c, x.held, (count, extents[inner]))
     factors = [c.convert(c.whole(flat), flat.dtype, kernel), _value(c, y, kernel)]
     made = c.b.node("Gemm", factors, kernel, hint, transB=transposed)
-    node = made.producer()
-    assert node is not None
-    node.meta[ROWS] = count.constant
     held = Held.whole(made, kernel, (count, extents[column]))
     shape = (*(extents[k] for k in rows), extents[column])
     return c.whole(views.reshape(c, held, shape, hint))

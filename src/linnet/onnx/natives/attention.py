@@ -15,7 +15,7 @@ import onnx_ir as ir
 
 from linnet.dims import Dim
 from linnet.ir import Op, Value
-from linnet.onnx.emit import elementwise
+from linnet.onnx.emit import elementwise, views
 from linnet.onnx.emit.held import Held
 from linnet.onnx.emit.trace import Frame, Tracer
 from linnet.onnx.natives.appended import attend_appended
@@ -71,7 +71,10 @@ def _filled_rows(case: Case) -> str | None:
     return None if all(known) else "there may be no rows or no queries"
 
 
-_applies = every(needs(23), settled("mask"), narrow("q"), filled("k", 2), filled("q", 3))
+_applies = every(
+    needs(23), settled("mask"), narrow("q"), filled("k", 2),
+    *(filled("q", axis) for axis in range(4)),
+)  # fmt: skip
 
 
 def _is_causal(case: Case) -> bool:
@@ -127,28 +130,48 @@ def _attend(
     bias: ir.Value | None = None, causal: bool = False,
 ) -> Held:  # fmt: skip
     """`Attention` in f32, rounded to the queries' dtype."""
-    c = t.c
-    number = scale.const
-    if number is None:
-        q = c.b.node("Mul", [q, c.value(scale)], DType.F32, "scaled")
-        number = 1.0
-    inputs = [q, k, v] if bias is None else [q, k, v, bias]
-    made = c.b.node("Attention", inputs, DType.F32, op.result.name or "attended",
-                    scale=float(number), is_causal=1 if causal else 0)  # fmt: skip
+    made = _attention(t, op, [q, k, v], scale, bias, causal)
     dtype = frame.values[op.operands[0]].dtype
     return rounded(t, made, dtype, result_dims(frame, op))
 
 
+def _attention(
+    t: Tracer, op: Op, inputs: list[ir.Value], scale: Held, bias: ir.Value | None, causal: bool,
+    **attrs: Any,
+) -> ir.Value:  # fmt: skip
+    c, number = t.c, scale.const
+    if number is None:
+        inputs[0] = c.b.node("Mul", [inputs[0], c.value(scale)], DType.F32, "scaled")
+        number = 1.0
+    if bias is not None:
+        inputs.append(bias)
+    return c.b.node("Attention", inputs, DType.F32, op.result.name or "attended",
+                    scale=float(number), is_causal=1 if causal else 0, **attrs)  # fmt: skip
+
+
 def _causal(t: Tracer, frame: Frame, op: Op) -> Held:
-    q, k, v, scale = operands(t, frame, op)
-    q, k, v = (in_f32(t, h) for h in (q, k, v))
-    return _attend(t, frame, op, q, k, v, scale, causal=True)
+    return _whole(t, frame, op, None, causal=True)
 
 
 def _dense(t: Tracer, frame: Frame, op: Op) -> Held:
-    q, k, v, scale, *mask = operands(t, frame, op)
-    bias = _bias_of(t, mask[0]) if mask else None
-    return _attend(t, frame, op, in_f32(t, q), in_f32(t, k), in_f32(t, v), scale, bias)
+    mask = operands(t, frame, op)[4:]
+    return _whole(t, frame, op, _bias_of(t, mask[0]) if mask else None)
+
+
+def _whole(
+    t: Tracer, frame: Frame, op: Op, bias: ir.Value | None, causal: bool = False
+) -> Held:
+    """Queries over all the keys there are; heads are taken side by side where they lie so."""
+    q, k, v, scale = operands(t, frame, op)[:4]
+    c, heads, shared = t.c, q.dims[1], k.dims[1]
+    known = None not in (heads.constant, shared.constant, q.dims[3].constant)
+    if not known or not all(views.is_side_by_side(c, h) for h in (q, k, v)):
+        wide = [in_f32(t, h) for h in (q, k, v)]
+        return _attend(t, frame, op, *wide, scale, bias, causal)
+    flat = [views.side_by_side(c, h) for h in (q, k, v)]
+    made = _attention(t, op, [in_f32(t, h) for h in flat], scale, bias, causal,
+                      q_num_heads=heads.constant, kv_num_heads=shared.constant)  # fmt: skip
+    return views.apart(c, rounded(t, made, q.dtype, flat[0].dims), heads)
 
 
 def _bias_of(t: Tracer, mask: Held) -> ir.Value:
@@ -292,7 +315,7 @@ def _seen(t: Tracer, count: ir.Value, ends: ir.Value) -> ir.Value:
 def _rows_upto(t: Tracer, frame: Frame, op: Op) -> Held:
     """Sequence b's queries see its keys 0 .. last[b]; the longest says how far is read."""
     q, k, v, scale, bound = operands(t, frame, op)
-    c, keys, offset = t.c, k.dims[2], op.attrs["offset"]
+    c, keys, queries, offset = t.c, k.dims[2], q.dims[2], op.attrs["offset"]
     one = q.dims[2].constant == 1
     appended = attend_appended(t, op, q, k, v, scale, bound, offset) if one else None
     if appended is not None:
@@ -309,9 +332,14 @@ def _rows_upto(t: Tracer, frame: Frame, op: Op) -> Held:
         most = c.b.node("ReduceMax", [start], DType.I64, "most", keepdims=0)
         count = c.b.node("Min", [most, every], DType.I64, "count")
         ends = c.b.node("Reshape", [last, c.b.integers(-1, 1, 1, 1)], DType.I64, "ends")
+        if queries != 1:  # the operator's mask has a row for each query
+            one, many = c.b.integers(1), c.b.once("Reshape", [c.sizes.scalar(queries),
+                                                  c.b.integers(1)], DType.I64)  # fmt: skip
+            shape = c.b.once("Concat", [one, one, many, one], DType.I64, axis=0)
+            ends = c.b.node("Expand", [ends, shape], DType.I64, "ends")
         return count, _seen(t, count, ends)
 
-    key = ("rows", id(c.whole(bound)), offset, keys)
+    key = ("rows", id(c.whole(bound)), offset, keys, queries)
     count, bias = _reach(t, key, make)
     return _attend(t, frame, op, in_f32(t, q), _cut(t, k, count), _cut(t, v, count), scale, bias)
 

@@ -6,13 +6,12 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from linnet.backends.source import Source, bound, default_entry
 from linnet.onnx.emit.dtypes import NUMPY, concrete
 from linnet.onnx.emit.members import shape_of
 from linnet.onnx.export import DEFAULT_OPSET, read_weights
 from linnet.onnx.natives.table import NUMERICS
+from linnet.onnx.runtime.memory import Memory
 from linnet.onnx.runtime.model import Model
 from linnet.onnx.runtime.session import Options
 
@@ -44,15 +43,16 @@ def load_model(
         raise ValueError(f"numerics is one of {', '.join(NUMERICS)}, not {numerics!r}")
     binding = bound(source, root, entry, generics or {}, std_root)
     default = default_entry(binding, entry)
+    memory = Memory(large=True)
     tied: dict[str, str] = {}
     if weights is None:
         absent = {p.path for p in binding.params if p.optional} - set(present)
         tensors = {
-            p.path: np.zeros(shape_of(p.type), NUMPY[concrete(p.type.dtype)])
+            p.path: memory.zeros(shape_of(p.type), NUMPY[concrete(p.type.dtype)])
             for p in binding.params
             if p.path not in absent
         }
     else:
-        tensors, tied, _ = read_weights(binding, weights, bindings, cast_dtype)
+        tensors, tied, _ = read_weights(binding, weights, bindings, cast_dtype, memory.copy)
     options = Options(numerics == "exact", tuple(providers), threads)
     return Model(binding, tensors, tied, default, numerics, opset, options)

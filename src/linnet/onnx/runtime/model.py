@@ -21,9 +21,18 @@ from linnet.onnx.emit.members import shape_of
 from linnet.onnx.emit.sizes import linear
 from linnet.onnx.export import write
 from linnet.onnx.runtime.aliasing import updated_in_place
-from linnet.onnx.runtime.session import Buffer, EntrySession, Options
-from linnet.onnx.runtime.values import Array, Arrays, assembled, dtype_of, leaves, pattern
-from linnet.onnx.runtime.weights import Weights
+from linnet.onnx.runtime.session import EntrySession, Options
+from linnet.onnx.runtime.memory import Memory
+from linnet.onnx.runtime.states import Buffer, States
+from linnet.onnx.runtime.values import (
+    Array,
+    Arrays,
+    assembled,
+    dtype_of,
+    leaves,
+    pattern,
+    to_ort,
+)
 from linnet.passes import Binding
 from linnet.types import GenericArg, TensorType, Type
 
@@ -32,22 +41,29 @@ class Model:
     """A loaded model: `model(...)` runs its default entry, `run_entry` any.
 
     Every entry is a session made when first called; all of them read one copy of the weights.
+    `binding` is the program with its sizes.
     """
 
     def __init__(
         self, binding: Binding, tensors: Mapping[str, Array], tied: Mapping[str, str],
         default: str | None, numerics: str, opset: int, options: Options,
     ) -> None:  # fmt: skip
-        self._program, self._default = binding, default
+        self.binding, self._default = binding, default
         self._numerics, self._opset, self._options = numerics, opset, options
         self._entries = binding.program.entries(binding.block)
         self._tied = dict(tied)
         self._present = frozenset((*tensors, *tied))
-        dtypes = {info.path: concrete(info.type.dtype) for info in binding.params}
-        self._weights = Weights(tensors, dtypes)
-        self._states = {
-            s.path: Buffer.zeros(shape_of(s.type), concrete(s.type.dtype)) for s in binding.states
+        self._tensors = dict(tensors)
+        self._weights = {
+            info.path: to_ort(tensors[info.path], concrete(info.type.dtype))
+            for info in binding.params
+            if info.path in tensors
         }
+        memory = Memory(large=False)
+        self._states = States({
+            s.path: Buffer.zeros(shape_of(s.type), concrete(s.type.dtype), memory)
+            for s in binding.states
+        })  # fmt: skip
         self._signatures: dict[str, Signature] = {}
         self._sessions: dict[Any, EntrySession] = {}
         self._bounds = Bounds(binding)
@@ -112,15 +128,21 @@ class Model:
             if function is None:
                 known = ", ".join(sorted(self._entries)) or "none"
                 raise InputError(f"there is no entry `{name}`; the model's entries: {known}")
-            self._signatures[name] = Signature(name, function, block_args(self._program))
+            self._signatures[name] = Signature(name, function, block_args(self.binding))
         return self._signatures[name]
 
     def _session(
         self, name: str, signature: Signature, checked: Checked, arrays: list[Array]
     ) -> EntrySession:
-        """The session for inputs of this kind: the one that trusts them, where they allow it."""
+        """The session for inputs of this kind: the one that trusts them, where they allow it.
+
+        Sizes of 0 have sessions of their own: the runtime's operators refuse what is empty, so
+        that an op has to know of it to run its body.
+        """
         fixed = {
-            g.name: checked.generics[g.var] for g in signature.generics if _is_fixed(g, signature)
+            g.name: checked.generics[g.var]
+            for g in signature.generics
+            if _is_fixed(g, signature) or checked.generics[g.var] == Dim.of(0)
         }
         shown = tuple(
             pattern(slot.bound, value)
@@ -158,36 +180,40 @@ class Model:
             "numerics": self._numerics, "runtime_operators": True, "absent": absent,
             "trusting": trusting,
         }  # fmt: skip
-        written = write(self._program, name, **options, appends=trusting)
+        written = write(self.binding, name, **options, appends=trusting)
         if all(updated_in_place(written).get(path) for path in written.appended):
             return written
-        return write(self._program, name, **options)
+        return write(self.binding, name, **options)
 
     # --- state ----------------------------------------------------------------------------------
 
     def reset_state(self) -> None:
         """Sets every state to zero."""
         with self._lock:
-            for buffer in self._states.values():
+            for buffer in self._states.buffers.values():
                 buffer.array.fill(0)
             self._broken = None
 
     def state_paths(self) -> list[str]:
         """The paths of the model's states, in source order."""
-        return list(self._states)
+        return list(self._states.buffers)
 
     def state(self, path: str) -> Array:
         """A copy of one state's present value."""
-        if path not in self._states:
+        if path not in self._states.buffers:
             raise KeyError(f"there is no state `{path}`")
-        return np.array(self._states[path].array)
+        return np.array(self._states.buffers[path].array)
+
+    def entries(self) -> list[str]:
+        """The names of the model's entries, in source order."""
+        return list(self._entries)
 
     # --- looking inside -------------------------------------------------------------------------
 
     @property
     def parameters(self) -> dict[str, Array]:
         """The weights by path; tied paths hold one array."""
-        arrays = self._weights.arrays
+        arrays = self._tensors
         return {**arrays, **{path: arrays[first] for path, first in self._tied.items()}}
 
     def generated_source(

@@ -16,9 +16,8 @@ from linnet.diagnostics import InternalError
 from linnet.onnx.emit.dtypes import NUMPY
 from linnet.onnx.emit.entry import Written
 from linnet.onnx.runtime.aliasing import updated_in_place
-from linnet.onnx.runtime.joins import join_products
+from linnet.onnx.runtime.states import Buffer, States
 from linnet.onnx.runtime.values import Array, to_ort
-from linnet.onnx.runtime.weights import Weights
 from linnet.types import DType
 
 
@@ -26,37 +25,6 @@ class RunError(RuntimeError):
     """A call that the runtime gave up: an index outside its axis, a division by zero."""
 
 
-@dataclass(slots=True)
-class Buffer:
-    """A state: its array, the runtime's view of it, and a spare for calls that can't write in
-    place."""
-
-    array: Array
-    value: ort.OrtValue
-    dtype: DType
-    spare: tuple[Array, ort.OrtValue] | None = None
-
-    @staticmethod
-    def zeros(shape: tuple[int, ...], dtype: DType) -> Buffer:
-        array = np.zeros(shape, NUMPY[dtype])
-        return Buffer(array, to_ort(array, dtype), dtype)
-
-    def other(self) -> ort.OrtValue:
-        """Memory of the same size to write the next value to."""
-        if self.spare is None:
-            array = np.empty_like(self.array)
-            self.spare = array, to_ort(array, self.dtype)
-        return self.spare[1]
-
-    def swap(self) -> None:
-        assert self.spare is not None
-        before = self.array, self.value
-        self.array, self.value = self.spare
-        # A large one costs more to hold than to take anew.
-        self.spare = before if self.array.nbytes <= SPARE else None
-
-
-SPARE = 1 << 20
 _FAILED = re.compile(r"Name:'(?P<name>[^']*)' Status Message: (?P<why>.*)", re.DOTALL)
 
 
@@ -81,17 +49,31 @@ def session_options(options: Options) -> ort.SessionOptions:
     return made
 
 
+def shortened(graph: ir.Graph) -> list[tuple[str, str]]:
+    """Numbers in place of the names that the runtime would keep for each node, value and source
+    line; gives the nodes' names and lines by their numbers."""
+    places: list[tuple[str, str]] = []
+    values = 0
+    for node in graph.all_nodes():
+        places.append((node.name or "", intern(node.metadata_props.pop("linnet.source", ""))))
+        node.name = str(len(places) - 1)
+        for value in node.outputs:
+            if value.name and not value.is_graph_output():
+                value.name = f"_{values}"
+                values += 1
+    return places
+
+
 class EntrySession:
     """A written entry ready to run."""
 
-    def __init__(self, written: Written, weights: Weights, options: Options) -> None:
-        self.written, self.weights = written, weights
+    def __init__(
+        self, written: Written, weights: Mapping[str, ort.OrtValue], options: Options
+    ) -> None:
+        self.written = written
         graph = written.model.graph
         self.in_place = updated_in_place(written)
-        bound = {} if options.exact else join_products(written, weights.join)
-        self.places: dict[str, str] = {}
-        for node in graph.all_nodes():  # the runtime would keep what it is told
-            self.places[node.name] = intern(node.metadata_props.pop("linnet.source", ""))
+        self.places = shortened(graph)
         data = ir.to_proto(written.model).SerializeToString()
         self.session = ort.InferenceSession(
             data, session_options(options), providers=list(options.providers)
@@ -100,20 +82,24 @@ class EntrySession:
         written.model = None  # the session has it now
         self.taken = {i.name for i in self.session.get_inputs()}
         self.binding = self.session.io_binding()
-        self.bound = bound or {name: (path,) for path, name in written.params.items()}
-        self.version = -1
-        self.holding: dict[str, ort.OrtValue] = {}  # the states' values that are bound
+        for path, name in written.params.items():
+            if name in self.taken:
+                self.binding.bind_ortvalue_input(name, weights[path])
+        self.swaps = any(
+            after is not None and not self.in_place.get(path, False)
+            for path, (_, after) in written.states.items()
+        )
+        self.holding = -1  # the version of the states that are bound
 
     def writes_in_place(self) -> bool:
         return any(self.in_place.values())
 
     def run(
-        self, inputs: Sequence[tuple[Array, DType]], states: Mapping[str, Buffer],
+        self, inputs: Sequence[tuple[Array, DType]], states: States,
         sizes: Mapping[str, int],
     ) -> list[Array]:  # fmt: skip
         """Runs on checked inputs; states are as the entry leaves them once it returns."""
         written, binding = self.written, self.binding
-        self._bind_weights()
         held = []  # what is bound is not owned by the binding
         for name, (array, dtype) in zip(written.inputs, inputs, strict=True):
             if name in self.taken:
@@ -130,8 +116,7 @@ class EntrySession:
             self.session.run_with_iobinding(binding)
         except Exception as error:
             raise RunError(self._told(str(error))) from None
-        for buffer in swapped:
-            buffer.swap()
+        states.swap(swapped)
         return results
 
     def allows(self, inputs: Sequence[Array], sizes: Mapping[str, int]) -> bool:
@@ -143,29 +128,24 @@ class EntrySession:
                 return False
         return True
 
-    def _bind_weights(self) -> None:
-        if self.version == self.weights.version:
-            return
-        for name, paths in self.bound.items():
-            if name in self.taken:
-                self.binding.bind_ortvalue_input(name, self.weights.value(paths))
-        self.version = self.weights.version
-
     def _told(self, problem: str) -> str:
         """The runtime's message with the place in the source, without its own files' names."""
         found = _FAILED.search(problem)
         if found is None:
             return problem
-        place = self.places.get(found["name"], "")
+        number = found["name"]
+        name, place = self.places[int(number)] if number.isdecimal() else (number, "")
         reason = found["why"].rpartition(" was false. ")[2].strip()
-        return f"{reason} at {found['name']}{f' ({place})' if place else ''}"
+        return f"{reason} at {name}{f' ({place})' if place else ''}"
 
-    def _bind_states(self, states: Mapping[str, Buffer]) -> list[Buffer]:
-        """Binds what isn't bound yet; gives the states whose spare is written."""
+    def _bind_states(self, states: States) -> list[Buffer]:
+        """Binds the states' memory, where it isn't bound; gives those whose spare is written."""
+        if self.holding == states.version and not self.swaps:
+            return []
         swapped: list[Buffer] = []
         for path, (given, after) in self.written.states.items():
-            buffer = states[path]
-            if given is not None and given in self.taken and self._is_new(given, buffer.value):
+            buffer = states.buffers[path]
+            if given is not None and given in self.taken:
                 self.binding.bind_ortvalue_input(given, buffer.value)
             if after is None:
                 continue
@@ -173,16 +153,9 @@ class EntrySession:
             if not self.in_place.get(path, False):
                 value = buffer.other()
                 swapped.append(buffer)
-            if self._is_new(after, value):
-                self.binding.bind_ortvalue_output(after, value)
+            self.binding.bind_ortvalue_output(after, value)
+        self.holding = states.version
         return swapped
-
-    def _is_new(self, name: str, value: ort.OrtValue) -> bool:
-        """Whether another value is bound under the name so far."""
-        if self.holding.get(name) is value:
-            return False
-        self.holding[name] = value
-        return True
 
     def _extent(self, dim: Any, sizes: Mapping[str, int]) -> int:
         if dim.constant is not None:

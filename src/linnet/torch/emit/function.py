@@ -45,7 +45,7 @@ def write_function(
     first = ["block"] if callee.takes_block else []
     extra = w.size_variables(callee.size_args)
     header = f"def {callee.name}({', '.join([*first, *texts, *extra])}):"
-    return [callee.comment, header, *w.size_lines(function.params, texts), *w.lines]
+    return [callee.comment, header, *w.body_lines(function.params, texts)]
 
 
 def write_gradient(
@@ -66,7 +66,7 @@ def write_gradient(
     extra = w.size_variables(sizes)
     arguments = [*texts[:count], *extra, *texts[count:]]
     header = f"def {name}({', '.join(arguments)}):"
-    return [header, *w.size_lines(function.params, texts), *w.lines], frozenset(sizes)
+    return [header, *w.body_lines(function.params, texts)], frozenset(sizes)
 
 
 def _body(

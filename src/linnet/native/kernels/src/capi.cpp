@@ -167,6 +167,10 @@ void linnet_k_linear(const PackedMatrix* m, int form, const void* x, int64_t x_s
     if (form == 1) return linear_strided_bf16(*m, hp(x), x_stride, rows, hp(y), y_stride, hp(bias));
     linear_bf16_f32(*m, hp(x), rows, fp(y), fp(bias));
 }
+void linnet_k_linear_silu_mul(const PackedMatrix* m, int half, const void* x, int64_t rows, void* y) {
+    if (half) return linear_silu_mul(*m, hp(x), rows, hp(y));
+    linear_silu_mul(*m, fp(x), rows, fp(y));
+}
 void linnet_k_matmul(int half, const void* a, const void* b, void* c, const int64_t* n) {
     if (half) return matmul(hp(a), hp(b), hp(c), n[0], n[1], n[2], n[3], n[4] != 0, n[5], n[6]);
     matmul(fp(a), fp(b), fp(c), n[0], n[1], n[2], n[3], n[4] != 0, n[5], n[6]);

@@ -68,14 +68,24 @@ Isa detect() { return Isa::portable; }
 Table make(int level) {
     Table t{};
     fill_portable(t);
-#if LINNET_X86
-    if (level >= 1) fill_avx2(t);
-    if (level >= 2) fill_avx512(t);
-    if (level >= 3) fill_avx512_vnni(t);
-    if (level >= 4) fill_avx512_bf16(t);
-    if (level >= 5) fill_amx(t);
-#else
     (void)level;
+    // A build for one processor leaves out what that never uses: each LINNET_WITHOUT_ is one file.
+#if LINNET_X86
+#if !defined(LINNET_WITHOUT_AVX2)
+    if (level >= 1) fill_avx2(t);
+#endif
+#if !defined(LINNET_WITHOUT_AVX512)
+    if (level >= 2) fill_avx512(t);
+#endif
+#if !defined(LINNET_WITHOUT_VNNI)
+    if (level >= 3) fill_avx512_vnni(t);
+#endif
+#if !defined(LINNET_WITHOUT_BF16)
+    if (level >= 4) fill_avx512_bf16(t);
+#endif
+#if !defined(LINNET_WITHOUT_AMX)
+    if (level >= 5) fill_amx(t);
+#endif
 #endif
     return t;
 }

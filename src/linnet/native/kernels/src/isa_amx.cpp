@@ -23,6 +23,7 @@ struct alignas(64) Config {
     uint16_t bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
     uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
 };
+static const Config kConfig;
 
 // Memory that is asked for a few lines at a time, in as many steps as there are.
 class Ahead {
@@ -102,10 +103,7 @@ static void gemm_bf16(const bf16* panels, int64_t panel_stride, int64_t np, cons
     if (p < np) all_rows<1>(panels + p * panel_stride, panel_stride, x, x_stride, rows, k, y + 16 * p, y_stride, accumulate, ahead);
 }
 
-static void begin_tiles() {
-    const Config config;
-    _tile_loadconfig(&config);
-}
+static void begin_tiles() { _tile_loadconfig(&kConfig); }
 
 static void end_tiles() { _tile_release(); }
 

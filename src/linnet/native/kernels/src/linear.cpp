@@ -135,8 +135,8 @@ void run_thin_gated(Thin kernel, const Panels& w, const Input& x, const Out& out
     });
 }
 
-constexpr int64_t kPair = 2;              // panels a product takes at once
-constexpr int64_t kTaskCache = 1 << 20;   // of weights that a task goes through again and again
+constexpr int64_t kPair = 2;               // panels a product takes at once
+constexpr int64_t kTaskCache = 256 << 10;  // of weights that a task goes through again and again
 
 // The two ways to multiply blocks: in f32, and in bf16 with f32 sums.
 struct InF32 {
@@ -201,21 +201,30 @@ struct Blocks {
         const Cell* sources[2];
         for (int64_t h = 0; h < halves; ++h) sources[h] = source(begin + h * panels, end - begin, scratch);
         const int64_t step = direct ? w.layout.bytes / static_cast<int64_t>(sizeof(Cell)) : cells;
-        constexpr int64_t kHalf = Mode::kRows * kPair * kPanel;
-        float* y = scratch.take<float>(halves * kHalf);
+        Sums s;
+        s.y = scratch.take<float>(halves * kHalf);
         const Tiles tiles(t);
         for (int64_t r = 0; r < rows; r += Mode::kRows) {
             const int64_t n = rows - r < Mode::kRows ? rows - r : Mode::kRows;
             for (int64_t p = begin; p < end; p += kPair) {
+                s.first_row = r, s.rows = n, s.column = p * kPanel;
                 const int64_t np = end - p < kPair ? end - p : kPair;
+                s.width = np * kPanel;
                 for (int64_t h = 0; h < halves; ++h) {
                     Mode::multiply(t, sources[h] + (p - begin) * step, step, np, x + r * x_stride, x_stride, n, k,
-                                   y + h * kHalf, soon(p + h * panels, end - begin, np, r, n));
+                                   s.y + h * kHalf, soon(p + h * panels, end - begin, np, r, n));
                 }
-                put(y, y + kHalf, np * kPanel, n, p * kPanel, r);
+                put(s);
             }
         }
     }
+
+    // Rows of sums, both halves one behind the other, and where they go.
+    struct Sums {
+        float* y = nullptr;
+        int64_t first_row = 0, rows = 0, column = 0, width = 0;
+    };
+    static constexpr int64_t kHalf = Mode::kRows * kPair * kPanel;
 
     const Cell* source(int64_t first, int64_t count, Scratch& scratch) const {
         if (direct) return reinterpret_cast<const Cell*>(w.panel(first));
@@ -232,9 +241,12 @@ struct Blocks {
         return {w.panel(p + count) + from, to - from};
     }
 
-    void put(const float* y, const float* up, int64_t width, int64_t n, int64_t column, int64_t r) const {
-        if (!gated) return t.finish(y, width, n, column, width, out, r);
-        for (int64_t i = 0; i < n; ++i) put_gated(t, y + i * width, up + i * width, width, r + i, column, out);
+    void put(const Sums& s) const {
+        if (!gated) return t.finish(s.y, s.width, s.rows, s.column, s.width, out, s.first_row);
+        for (int64_t i = 0; i < s.rows; ++i) {
+            const float* row = s.y + i * s.width;
+            put_gated(t, row, row + kHalf, s.width, s.first_row + i, s.column, out);
+        }
     }
 };
 

@@ -1,0 +1,1 @@
+"""Functions that generated Python modules of every framework hold copies of."""
