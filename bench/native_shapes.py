@@ -2,7 +2,7 @@
 
     python bench/native_shapes.py [--threads N] [--rounds N] [--shapes NAME ...]
 
-Random weights in the shapes of Qwen3-0.6B (8 of its layers) and of Qwen3-8B (one layer, the head cut
+Random weights in the shapes of Qwen3-0.6B (8 of its layers) and Qwen3-8B (one layer, the head cut
 to an eighth). Each line times decode steps at position 500, alternating with a read of memory as
 large as the weights that a step reads; what counts is the ratio. The last lines time one model with
 caches of 768 and of 40,960 positions.

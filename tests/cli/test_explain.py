@@ -91,6 +91,30 @@ def test_what_the_passes_did(tmp_path: Path, capsys: Capture, backend: str) -> N
     assert joined == (backend != "jax")
 
 
+SOFTMAX = """\
+module toy
+
+use std.nn.softmax::{softmax}
+
+pub entry run<B: Dim, N: Dim>(x: Tensor[B, N; f32]) -> Tensor[B, N; f32] {
+    return softmax(x)
+}
+"""
+CHOSEN = {"torch": "softmax", "jax": "body", "onnx": "Softmax", "native": "softmax"}
+NEEDS = {"torch": "torch", "jax": "jax", "onnx": "onnx_ir", "native": "numpy"}
+
+
+@pytest.mark.parametrize("backend", CHOSEN)
+def test_every_backend_has_its_own_choices(tmp_path: Path, capsys: Capture, backend: str) -> None:
+    pytest.importorskip(NEEDS[backend])
+    path = tmp_path / "toy.linnet"
+    path.write_text(SOFTMAX)
+    assert main(["explain", str(path), "--backend", backend]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    at = next(i for i, line in enumerate(lines) if "std.nn.softmax::softmax(" in line)
+    assert lines[at + 1].startswith(f"    {CHOSEN[backend]}: chosen")
+
+
 def test_exact_numerics_runs_bodies(source: str, capsys: Capture) -> None:
     lines = explain(source, capsys, "--numerics", "exact")
     assert not [line for line in lines if ": chosen" in line and "body: chosen" not in line]

@@ -104,3 +104,16 @@ def test_another_prompt_compiles_nothing(
     assert counts[0] > 0
     assert counts[1:] == [0, 0]
     assert answers == [4, 30, 2]
+
+
+def test_depth_compiles_nothing_more() -> None:
+    """A layer is compiled once, and again for none of the others."""
+    counts = []
+    for layers in (2, 36):
+        jax.clear_caches()
+        generics = {**SIZES, "Layers": layers, "Batch": 1, "MaxSeq": 8, "T": "f32"}
+        model = linnet.jax.load_source_model(DECODER, root="Model", generics=generics)
+        with compilations() as found:
+            model.run_entry("decode", [np.array([[1]], np.int32), 0])
+        counts.append(len(found))
+    assert 0 < counts[0] == counts[1]

@@ -173,6 +173,28 @@ def test_state_and_loops_agree_with_the_oracle(tmp_path: Path, load: str, numeri
     assert not np.any(to_numpy(made.state("layers.0.cache")))
 
 
+@pytest.mark.parametrize("load", ["load_source_model", "load_model"])
+def test_states_of_16_bits_are_seen_as_what_they_are(tmp_path: Path, load: str) -> None:
+    """However they are held between calls; a call takes over their memory."""
+    generics = {**GENERICS, "T": "bf16"}
+    made = getattr(linnet.jax, load)(
+        checked(tmp_path, TOY), generics=generics, root="Model", weights=weights(), cast_dtype=True
+    )
+    want = Evaluator(checked(tmp_path, TOY), root="program::Model",
+                     generics={**generics, "Batch": 2, "MaxSeq": 8},
+                     params={p: np.asarray(a) for p, a in made.parameters.items()})  # fmt: skip
+    for pos in (0, 3):
+        before = [a.unsafe_buffer_pointer() for a in jax.tree.leaves(made._state)]
+        got = to_numpy(made.run_entry("step", [TOKENS, pos]))
+        assert [a.unsafe_buffer_pointer() for a in jax.tree.leaves(made._state)] == before
+        assert difference(got, want.run("program::Model.step", [TOKENS, pos])) < 3e-2
+    made.run_entry("many", [TOKENS, 4], generics={"N": 2})
+    want.run("program::Model.many", [TOKENS, 4], {"N": 2})
+    state = to_numpy(made.state("layers.1.cache"))
+    assert state.dtype == jnp.bfloat16
+    assert difference(state, want.state["layers.1.cache"]) < 3e-2
+
+
 def test_a_pure_entry_leaves_its_state_alone(tmp_path: Path) -> None:
     step = model(tmp_path, "load_source", entry="step")
     first, state = step(TOKENS, 0)

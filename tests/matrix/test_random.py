@@ -1,7 +1,7 @@
 """Random small programs on every backend against the evaluator.
 
-Wherever the evaluator has an answer; an index outside its axis has none, though a backend may not
-notice it, or notice it although nothing is read.
+Wherever the evaluator has an answer. An index outside its axis and a division by zero have none,
+though a backend may not notice them, or notice them although nothing is made of them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ CHUNK = 12
 # Of quick and of all chunks; what has to be compiled for each program runs fewer.
 QUICK = {"torch": 4, "jax_source": 1, "jax_model": 0, "onnx_model": 4, "native": 3}
 ALL = {"torch": 100, "jax_source": 25, "jax_model": 12, "onnx_model": 100, "native": 60}
-NOT_THERE = ("bounds", "range", "outside", "invalid index")
+NOT_THERE = ("bounds", "range", "outside", "invalid index", "division by zero",
+             "ZeroDivisionError")  # fmt: skip
 
 
 @cache

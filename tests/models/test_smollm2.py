@@ -59,3 +59,21 @@ def greedy_tokens(reference: Any, output: Any, count: int) -> list[int]:
             torch.tensor([tokens[-1:]]), past_key_values=output.past_key_values, use_cache=True
         )
     return tokens
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["jax_source", "jax_model"])
+def test_64_greedy_tokens_on_jax(files: Any, backend: str) -> None:
+    """The tokens that PyTorch gives in f32, by the loop of `linnet run`."""
+    pytest.importorskip("jaxlib")
+    from linnet.nest.generate import generate
+    from linnet.nest.text import text_from_gguf
+
+    (path,) = [file for file in files if str(file).endswith(".gguf")]
+    prompt = text_from_gguf(path).encode_chat([{"role": "user", "content": PROMPT}])
+    answers = []
+    for name in ("torch", backend):
+        model = nest.load("smollm2-135m-instruct", name, generics={"MaxSeq": 256})
+        answers.append(list(generate(model, prompt, 64)))
+    assert len(answers[0]) == 64
+    assert answers[1] == answers[0]

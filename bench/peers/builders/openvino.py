@@ -2,7 +2,7 @@
 
 f32 serves bf16 too (the plugin rounds the weights when it compiles for bf16); `int8` has a scale a
 row, and `int4` one for each 32 weights of the layers, with 8 bits for the embedding and head, which
-is how the other engines' files are; `int4_default` is the exporter's own choice.
+is how the other engines' files are.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
     "f32": ("--weight-format", "fp32"),
     "int8": ("--weight-format", "int8"),
     "int4": ("--weight-format", "int4", "--group-size", "32", "--ratio", "1.0", "--sym"),
-    "int4_default": ("--weight-format", "int4"),
 }
 
 

@@ -1,4 +1,4 @@
-"""Which backend `linnet run` takes when none is named: machine code on a CPU, else what is there."""
+"""Which backend `linnet run` takes when none is named: native on a CPU, else what is there."""
 
 from __future__ import annotations
 
@@ -63,14 +63,15 @@ def other_backend(reason: str, options: dict[str, Any] | None = None) -> Choice:
     asked = sorted(NATIVE_OPTIONS & set(options or {}))
     if asked:
         fail("E5027", f"only the native backend has the option {asked[0]}, and {reason}")
-    for backend, modules in _OTHERS.items():
-        if all(find_spec(module) is not None for module in modules):
-            return Choice(backend, reason)
-    fail(
-        "E5027",
-        f"there is no backend to run on: {reason}",
-        help="or install another backend: pip install 'linnet[torch]'",
-    )
+    there = (b for b, modules in _OTHERS.items() if all(find_spec(m) is not None for m in modules))
+    backend = next(there, None)
+    if backend is None:
+        fail(
+            "E5027",
+            f"there is no backend to run on: {reason}",
+            help="or install another backend: pip install 'linnet[torch]'",
+        )
+    return Choice(backend, reason)
 
 
 def first_line(error: Exception) -> str:

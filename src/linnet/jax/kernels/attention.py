@@ -82,8 +82,8 @@ def attend_seen(
     lengths, dtype = read_lengths(k.shape[2]), k.dtype
 
     def part(length: int, q: Any, k: Any, v: Any, last: Any) -> jax.Array:
-        read = [from_bits(x[:, :, :length], dtype) for x in (k, v)]
-        return attend(q, *read, scale, mask(last, jnp.arange(length)))
+        keys, values = (from_bits(x[:, :, :length], dtype) for x in (k, v))
+        return attend(q, keys, values, scale, mask(last, jnp.arange(length)))
 
     k, v = as_bits(k), as_bits(v)
     if len(lengths) == 1:

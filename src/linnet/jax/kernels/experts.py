@@ -19,7 +19,9 @@ SPREAD = 8  # products an expert up to which XLA is faster row by row, in f32
 def expert_weight(weight: jax.Array, expert: Any) -> jax.Array:
     """one expert's matrix. 16-bit floats are looked up as integers, or XLA would make f32 of all
     experts before a loop that looks up one a turn"""
-    return from_bits(lax.dynamic_index_in_dim(as_bits(weight), expert, keepdims=False), weight.dtype)
+    return from_bits(
+        lax.dynamic_index_in_dim(as_bits(weight), expert, keepdims=False), weight.dtype
+    )
 
 
 def one_product(row: jax.Array, weight: jax.Array, expert: Any) -> jax.Array:

@@ -58,7 +58,8 @@ def delta_rule(
         return x.reshape(x.shape[0], chunks, size, *x.shape[2:]).swapaxes(0, 1)
 
     def step(state: jax.Array, part: Any) -> Any:
-        out, state = delta_chunk(*part, state)
+        q, k, v, decay, beta = part
+        out, state = delta_chunk(q, k, v, decay, beta, state)
         return state, out
 
     state, outputs = lax.scan(step, start, tuple(map(split, (q, k, v, decay, beta))))

@@ -80,7 +80,8 @@ class Loaded:
         run: Callable[..., Any] = self.namespace[self.code.generated.names[key]]
         if self.code.plan.stepped:
             return run
-        return jax.jit(run, compiler_options=compiler_options(self.code.settings))
+        options = compiler_options(self.code.settings)
+        return jax.jit(run, compiler_options=options)  # type: ignore[no-any-return]
 
 
 def compiler_options(settings: Settings) -> dict[str, Any] | None:

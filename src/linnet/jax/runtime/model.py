@@ -22,7 +22,7 @@ from linnet.jax.runtime.code import EntryCode, Loaded, Settings, execute, genera
 from linnet.jax.runtime.results import outside, structs
 from linnet.jax.runtime.tree import Trees
 from linnet.passes import Binding
-from linnet.types import DTypeVar, GenericArg, PackVar
+from linnet.types import DType, DTypeVar, GenericArg, PackVar
 
 
 class Program:
@@ -91,6 +91,8 @@ class Program:
         entry = self.signature(name)
         kinds = [p.type for p in callee.function.params]
         args = [structs(t, v, loaded) for t, v in zip(kinds, checked.values, strict=False)]
+        if loaded.code.plan.stepped:  # every layer takes them: placed once
+            args = jax.device_put(args)
         args += self._ready(loaded)
         by_name = {g.name: checked.generics[g.var] for g in entry.generics}
         for index in callee.size_args:
@@ -250,9 +252,9 @@ class Model:
         found = self._program.trees.flat_states(self._state)
         if path not in found:
             raise KeyError(f"there is no state `{path}`")
-        kinds = {s.path: s.type.dtype for s in self._program.binding.states}
-        dtype = numpy_dtype(kinds[path])
-        array = found[path]
+        kind = next(s.type.dtype for s in self._program.binding.states if s.path == path)
+        assert isinstance(kind, DType)
+        array, dtype = found[path], numpy_dtype(kind)
         held = array.dtype != dtype
         return lax.bitcast_convert_type(array, dtype) if held else jnp.copy(array)
 

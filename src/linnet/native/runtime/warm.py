@@ -2,9 +2,9 @@
 loaded again without running the front end.
 
 Kept files are named by everything they were made from: the sources of the package and of those it
-depends on, the generics and options, linnet's own files, the compiler and the processor. They lie in
-the folder of compiled objects, under its rules: what that folder holds is executed, so that reading
-back objects from it (with `pickle`) trusts nothing that was not trusted before.
+depends on, the generics and options, linnet's own files, the compiler and the processor. They lie
+in the folder of compiled objects, under its rules: what that folder holds is executed, so that
+reading values back from it (with `pickle`) trusts nothing that was not trusted before.
 """
 
 from __future__ import annotations

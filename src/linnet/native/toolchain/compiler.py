@@ -108,7 +108,7 @@ def run_compiler(toolchain: Toolchain, arguments: list[str], folder: Path) -> No
 
 @cache
 def cpu_flags() -> frozenset[str]:
-    """The names of this x86-64 processor's instruction sets, as Linux lists them; none elsewhere."""
+    """This x86-64 processor's instruction sets by the names that Linux has; none elsewhere."""
     if platform.machine() not in ("x86_64", "AMD64"):
         return frozenset()
     return frozenset(cpu_features().split())

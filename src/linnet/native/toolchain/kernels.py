@@ -18,7 +18,6 @@ from linnet.native.toolchain.compiler import (
 )
 from linnet.native.toolchain.store import SUFFIX, content_key, object_file
 
-
 _WIDE = frozenset(("avx512f", "avx512bw", "avx512dq", "avx512vl"))
 _NEEDS = {
     "avx2": frozenset(("avx2", "fma", "f16c")),

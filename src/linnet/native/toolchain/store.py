@@ -98,7 +98,7 @@ def _made(folder: Path, final: Path, make: Callable[[Path, Path], None]) -> Path
 
 
 def _tidy(folder: Path) -> None:
-    """Removes what processes that were killed left unfinished, and what nobody has used for long."""
+    """Removes what killed processes left unfinished, and what nobody has used for long."""
     now = time.time()
     try:
         found = list(os.scandir(folder))

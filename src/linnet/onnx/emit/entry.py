@@ -86,9 +86,7 @@ def write_entry(job: Job) -> Written:
     core = Core(builder, job.exact, job.microsoft, assumed)
     function = job.lowered.functions[job.lowered.entries[job.entry]]
     members = Members(builder, job.lowered.binding, job.present, job.tensors, job.tied)
-    tracer = Tracer(
-        core, job.lowered, members, job.kernels, _evaluator(job.lowered), job.appends
-    )
+    tracer = Tracer(core, job.lowered, members, job.kernels, _evaluator(job.lowered), job.appends)
     inputs: list[ir.Value] = []
     args = [_input(core, p.name, p.type, inputs, job) for p in function.params]
     assumed.inputs.update((id(value), value.name or "") for value in inputs)

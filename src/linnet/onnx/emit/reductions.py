@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from linnet.dims import Dim
+from linnet.onnx.emit import views
 from linnet.onnx.emit.core import Core
 from linnet.onnx.emit.dtypes import HALF, ONNX, carrier
-from linnet.onnx.emit import views
 from linnet.onnx.emit.graph import MICROSOFT
 from linnet.onnx.emit.held import Held
 from linnet.onnx.emit.sizes import shape_of

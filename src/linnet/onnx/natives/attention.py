@@ -105,8 +105,10 @@ def _ends(case: Case) -> bool:
 def _rows_end(case: Case) -> bool:
     """Whether the queries of sequence b see its keys 0 .. last[b]."""
     atom = _bounded(case)
-    if atom is None or atom.bound is None or atom.bound.axes != (0,):
+    if atom is None or atom.bound is None or atom.bound.axes not in ((0,), (None,)):
         return False
+    if atom.bound.axes == (None,) and case.extent("q", 0) != 1:
+        return False  # one bound for several sequences
     return atom.query is None or (atom.query == 1 and case.extent("q", 2) == 1)
 
 
@@ -158,9 +160,7 @@ def _dense(t: Tracer, frame: Frame, op: Op) -> Held:
     return _whole(t, frame, op, _bias_of(t, mask[0]) if mask else None)
 
 
-def _whole(
-    t: Tracer, frame: Frame, op: Op, bias: ir.Value | None, causal: bool = False
-) -> Held:
+def _whole(t: Tracer, frame: Frame, op: Op, bias: ir.Value | None, causal: bool = False) -> Held:
     """Queries over all the keys there are; heads are taken side by side where they lie so."""
     q, k, v, scale = operands(t, frame, op)[:4]
     c, heads, shared = t.c, q.dims[1], k.dims[1]

@@ -103,9 +103,7 @@ def pointwise(operator: str, **attrs: Any) -> Kernel:
     return emit
 
 
-def alike(
-    t: Tracer, frame: Frame, op: Op, operator: str, domain: str = "", **attrs: Any
-) -> Held:
+def alike(t: Tracer, frame: Frame, op: Op, operator: str, domain: str = "", **attrs: Any) -> Held:
     """An operator on one operand, in f32, the result held as the operand is."""
     (whole,) = operands(t, frame, op)
     (x,), dims = views.together(t.c, (whole,))
@@ -117,6 +115,7 @@ def alike(
 
 
 __all__ = [
-    "Case", "Kernel", "Native", "Predicate", "alike", "every", "filled", "in_f32", "narrow", "needs",
-    "of_runtime", "operands", "opset_of", "pointwise", "result_dims", "rounded", "settled", "target",
+    "Case", "Kernel", "Native", "Predicate", "alike", "every", "filled", "in_f32", "narrow",
+    "needs", "of_runtime", "operands", "opset_of", "pointwise", "result_dims", "rounded", "settled",
+    "target",
 ]  # fmt: skip

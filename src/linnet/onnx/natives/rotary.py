@@ -35,7 +35,7 @@ _ELEMENTWISE = frozenset({"Cast", "Cos", "Sin", "Neg", "Identity"})
 
 
 def half(t: Tracer, value: ir.Value, dtype: DType, rank: int | None) -> ir.Value | None:
-    """The first half of the last axis of a value of `rank`, where it is known to equal the second.
+    """The first half of the last axis of a value of `rank`, where the second is known to equal it.
     """
     key = ("half", id(value))
     found: tuple[ir.Value, ir.Value] | None = t.c.b.recall(key)

@@ -25,22 +25,28 @@ def updated_in_place(written: Written) -> dict[str, bool]:
 
 
 def in_place(graph: ir.Graph, given: str, after: str) -> bool:
-    """Whether output `after` may lie in the memory of input `given`: one update makes it from the
-    input, and whatever else reads the input the update waits for."""
+    """Whether output `after` may lie in the memory of input `given`: what makes it has no use for
+    the input or takes it in that memory, and whatever else reads the input comes before."""
     source = next(v for v in graph.inputs if v.name == given)
     result = next(v for v in graph.outputs if v.name == after)
     update = result.producer()
     if update is None:
         return False
-    taken = IN_PLACE.get(update.op_type, {}).get(list(update.outputs).index(result))
-    if taken is None or update.inputs[taken] is not source:
-        return False
-    if sum(1 for value in update.inputs if value is source) > 1:
+    reads = [k for k, value in enumerate(update.inputs) if value is source]
+    if reads and reads != [_taken(update, list(update.outputs).index(result))]:
         return False
     readers = [node for node in source.consumers() if node is not update]
     if any(node.graph is not graph for node in readers):
         return False
     return all(reader in _ancestors(update) for reader in readers)
+
+
+def _taken(update: ir.Node, result: int) -> int | None:
+    """The operand whose memory the result may be in. A `Loop` copies what it carries to its results
+    when it ends."""
+    if update.op_type == "Loop":
+        return result + 2
+    return IN_PLACE.get(update.op_type, {}).get(result)
 
 
 def _ancestors(node: ir.Node) -> set[ir.Node]:

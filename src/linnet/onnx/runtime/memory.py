@@ -11,6 +11,7 @@ from __future__ import annotations
 import mmap
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
 
@@ -22,15 +23,15 @@ ALIGNED = 64
 
 
 class Memory:
-    """Gives zeroed arrays. They lie in blocks of many pages, `large` ones if asked for; pages nobody
-    has written to take no memory yet. A block is freed with the last of its arrays."""
+    """Gives zeroed arrays. They lie in blocks of many pages, `large` ones if asked for; pages that
+    nobody has written to take no memory yet. A block is freed with the last of its arrays."""
 
     def __init__(self, large: bool) -> None:
         self.large = large
         self.block = np.zeros(0, np.uint8)
         self.used = 0
 
-    def zeros(self, shape: Sequence[int], dtype: np.dtype) -> Array:  # type: ignore[type-arg]
+    def zeros(self, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
         count = int(np.prod(shape, dtype=np.int64))
         size = count * dtype.itemsize
         if size == 0:

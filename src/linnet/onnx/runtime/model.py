@@ -21,8 +21,8 @@ from linnet.onnx.emit.members import shape_of
 from linnet.onnx.emit.sizes import linear
 from linnet.onnx.export import write
 from linnet.onnx.runtime.aliasing import updated_in_place
-from linnet.onnx.runtime.session import EntrySession, Options
 from linnet.onnx.runtime.memory import Memory
+from linnet.onnx.runtime.session import EntrySession, Options
 from linnet.onnx.runtime.states import Buffer, States
 from linnet.onnx.runtime.values import (
     Array,

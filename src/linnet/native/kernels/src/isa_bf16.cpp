@@ -31,6 +31,15 @@ LN_INLINE float scalar_of(bf16 x) { return to_float(x); }
 #include "body_recurrent.h"
 #include "body_bf16.h"
 
+// Conversions keep what is below 2^-126, which the processor's own rounding doesn't.
+static void narrow_all(const float* x, int64_t n, bf16* y) {
+    for (int64_t i = 0; i < n; i += 16) {
+        const int64_t count = n - i < 16 ? n - i : 16;
+        const __m256i h = _mm512_cvtepi32_epi16(rounded16(load_n(x + i, count)));
+        _mm256_mask_storeu_epi16(y + i, first(count), h);
+    }
+}
+
 }  // namespace avx512_bf16
 }  // namespace linnet
 
@@ -48,6 +57,7 @@ void fill_avx512_bf16(Table& t) {
     avx512_bf16::fill_attention(t);
     avx512_bf16::fill_recurrent(t);
     avx512_bf16::fill_bf16(t);
+    t.narrow = avx512_bf16::narrow_all;
 }
 
 }  // namespace linnet
