@@ -50,7 +50,7 @@ def measure(options: argparse.Namespace, record_file: Path) -> int:
         failed.append(name)
         print(f"left out: {why if name in why else f'{name}: {why}'}", file=sys.stderr, flush=True)
 
-    runs = [options.engines] if options.engines else [GROUPS[name] for name in options.groups]
+    runs = [options.engines] if options.engines else [GROUPS[name].names for name in options.groups]
     for names in runs:
         record = measure_group(plan, names, complain)
         if record is not None:

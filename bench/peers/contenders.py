@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -79,10 +79,22 @@ _ALL = (
 CONTENDERS: dict[str, Contender] = {contender.name: contender for contender in _ALL}
 
 
-def _group(first: str, *others: str, precision: str) -> tuple[str, ...]:
-    """The names of one run, ours first; the engines that have no such precision are left out."""
-    names = [f"{name}/{precision}" for name in (first, *others)]
-    return tuple(name for name in names if name in CONTENDERS)
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The engines of one alternating run: each of `ours` is set beside each of the others."""
+
+    ours: tuple[str, ...]
+    others: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return *self.ours, *self.others
+
+
+def _group(precision: str, ours: Sequence[str], others: Sequence[str]) -> Group:
+    """Engines that have no such precision are left out."""
+    first, rest = ([f"{name}/{precision}" for name in names] for names in (ours, others))
+    return Group(tuple(first), tuple(name for name in rest if name in CONTENDERS))
 
 
 _PEERS = (
@@ -90,15 +102,11 @@ _PEERS = (
     "onnxruntime-genai", "transformers", "transformers-compiled",
 )  # fmt: skip
 
-GROUPS: dict[str, tuple[str, ...]] = {
-    "bf16": _group("native", *_PEERS, precision="bf16"),
-    "int8": _group("native", *_PEERS, precision="int8"),
-    "int4": _group("native", *_PEERS, precision="int4"),
-    "f32": _group("native", *_PEERS, precision="f32"),
-    "blocks": ("native-Q4_1/int4", "native-Q4_0/int4", "llama.cpp-Q4_1/int4", "llama.cpp/int4"),
-    "jax": _group("jax_source", "jax_model", "jax.numpy", "torch", "transformers",
-                  precision="bf16"),
-    "onnx": _group("onnx_model", "onnxruntime-genai", "torch", "transformers", precision="f32"),
+GROUPS: dict[str, Group] = {
+    **{precision: _group(precision, ["native"], _PEERS)
+       for precision in ("bf16", "int8", "int4", "f32")},
+    "blocks": _group("int4", ["native-Q4_1", "native-Q4_0"], ["llama.cpp-Q4_1", "llama.cpp"]),
+    "jax": _group("bf16", ["jax_source", "jax_model"], ["jax.numpy", "torch", "transformers"]),
+    "onnx": _group("f32", ["onnx_model"], ["onnxruntime-genai", "torch", "transformers"]),
 }  # fmt: skip
-"""The engines of one alternating run, by what it is about; every other one is set beside the
-first."""
+"""The runs, by what they are about."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import permutations, product
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -38,11 +39,10 @@ def render(record_file: Path, folder: Path) -> None:
     """Write `peers.md` and `peers.svg` from the newest measurement of each pair."""
     newest: dict[tuple[str, str], Pair] = {}
     for record in results.read(record_file):
-        own, *others = record["results"]
-        for peer in others:
+        for own, peer in permutations(record["results"], 2):
             newest[own, peer] = Pair(own, peer, record)
-    grouped = {name: [newest[names[0], peer] for peer in names[1:] if (names[0], peer) in newest]
-               for name, names in GROUPS.items()}  # fmt: skip
+    grouped = {name: [newest[key] for key in product(group.ours, group.others) if key in newest]
+               for name, group in GROUPS.items()}  # fmt: skip
     grouped = {name: pairs for name, pairs in grouped.items() if pairs}
     if not grouped:
         return
@@ -77,12 +77,13 @@ def page(groups: Mapping[str, Sequence[Pair]]) -> list[str]:
 
 
 def best(groups: Mapping[str, Sequence[Pair]]) -> list[str]:
-    """One line a run: the peer that decodes fastest, and the one that answers first."""
+    """One line for each of ours: the peer that decodes fastest, and the one that answers first."""
     columns = ("run", "ours", "fastest decode", "tokens/s", "ratio", "soonest first token", "ms",
                "ratio")  # fmt: skip
     lines = [f"| {' | '.join(columns)} |", "| --- " * len(columns) + "|"]
-    for name, pairs in groups.items():
-        peers = [pair for pair in pairs if not CONTENDERS[pair.peer].ours]
+    for name, own in ((run, own) for run in groups for own in GROUPS[run].ours):
+        peers = [pair for pair in groups[name]
+                 if pair.own == own and not CONTENDERS[pair.peer].ours]  # fmt: skip
         if not peers:
             continue
         fast = max(peers, key=lambda pair: max(pair.sides[1]["rate"]))
@@ -90,7 +91,7 @@ def best(groups: Mapping[str, Sequence[Pair]]) -> list[str]:
         rate, their_rate = (max(side["rate"]) for side in fast.sides)
         first, their_first = (min(side["first"]) for side in soon.sides)
         lines.append(
-            f"| {_TITLES[name]} | {engine(pairs[0].own)} | {engine(fast.peer)} | "
+            f"| {_TITLES[name]} | {engine(own)} | {engine(fast.peer)} | "
             f"{rate:.1f} : {their_rate:.1f} | {rate / their_rate:.2f} | {engine(soon.peer)} | "
             f"{first * 1e3:.0f} : {their_first * 1e3:.0f} | {their_first / first:.2f} |"
         )

@@ -123,7 +123,7 @@ def record(own: str, peer: str, rate: float) -> dict[str, Any]:
 
 
 def test_the_newest_measurement_is_shown(tmp_path: Path) -> None:
-    own, peer = GROUPS["f32"][0], GROUPS["f32"][1]
+    own, peer = GROUPS["f32"].names[:2]
     store = tmp_path / "peers.json"
     render(store, tmp_path / "out")
     assert not (tmp_path / "out").exists()
@@ -147,9 +147,10 @@ def test_bars_are_as_long_as_their_values() -> None:
 
 
 def test_every_group_names_known_engines() -> None:
-    for names in GROUPS.values():
-        assert len(names) >= 2 and all(name in CONTENDERS for name in names)
-        assert CONTENDERS[names[0]].ours
+    for group in GROUPS.values():
+        assert group.ours and group.others
+        assert all(CONTENDERS[name].ours for name in group.ours)
+        assert all(name in CONTENDERS for name in group.others)
 
 
 def test_agreement() -> None:

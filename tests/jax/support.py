@@ -1,8 +1,7 @@
-"""What the backend's tests share: programs from text or IR, run by JAX and by the oracle."""
+"""What the backend's tests share: programs from text, run by JAX and by the oracle."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +9,10 @@ import jax
 import numpy as np
 
 import linnet
-from linnet.ir import Function, Program
+from linnet.ir import Program
 from linnet.ir.evaluate import Evaluator
+
+from ..matrix.compare import difference as difference
 
 Array = np.ndarray[Any, Any]
 
@@ -21,12 +22,6 @@ def checked(folder: Path, text: str) -> Program:
     path = folder / "program.linnet"
     path.write_text(text, encoding="utf-8")
     return linnet.load_program(path)
-
-
-def as_program(function: Function) -> Program:
-    """A function made by hand, as an entry of a module of its own."""
-    module = function.name.rpartition("::")[0]
-    return Program(module, {function.name: replace(function, kind="entry")}, {})
 
 
 def to_numpy(value: Any) -> Any:
@@ -39,17 +34,3 @@ def to_numpy(value: Any) -> Any:
 def oracle(program: Program, entry: str, inputs: Any, **generics: Any) -> Any:
     """The entry's result by the NumPy evaluator."""
     return Evaluator(program).run(f"{program.root}::{entry}", inputs, generics)
-
-
-def difference(got: Any, want: Any) -> float:
-    """The largest difference relative to 1 or to the values; infinite where shapes differ or one
-    side alone is not a number."""
-    got, want = np.asarray(got), np.asarray(want)
-    if got.shape != want.shape or got.dtype != want.dtype:
-        return float("inf")
-    a, b = got.astype(np.float64), want.astype(np.float64)
-    if not np.array_equal(np.isnan(a), np.isnan(b)):
-        return float("inf")
-    with np.errstate(invalid="ignore"):
-        gap = np.where(a == b, 0.0, np.abs(a - b)) / np.maximum(1.0, np.abs(b))
-    return float(np.nan_to_num(gap, nan=0.0, posinf=np.inf).max(initial=0.0))

@@ -153,7 +153,12 @@ def _compiled_together(jobs: Sequence[Job], models: Sequence[Any]) -> list[Any]:
     found: list[Any] = [None] * len(jobs)
     by_numerics: dict[str, list[int]] = {}
     for number, job in enumerate(jobs):
-        by_numerics.setdefault(job.numerics, []).append(number)
+        try:
+            runs[number].generated()
+        except Exception as error:  # refused before there is anything to compile
+            found[number] = error
+        else:
+            by_numerics.setdefault(job.numerics, []).append(number)
     for numbers in by_numerics.values():
         for number, result in zip(numbers, run_all([runs[n] for n in numbers]), strict=True):
             found[number] = result

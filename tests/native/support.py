@@ -10,21 +10,22 @@ import ctypes
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import linnet
-from linnet.ir import Function, Program
+from linnet.ir import Program
 from linnet.ir.evaluate import Evaluator
 from linnet.native.emit.module import Generated
 from linnet.native.runtime import model as model_module
 from linnet.native.runtime.code import Symbols, load_symbols
-from linnet.native.runtime.load import load
 from linnet.native.runtime.model import Model
 from linnet.native.toolchain.build import build
+
+from ..matrix.compare import difference as difference
 
 Array = np.ndarray[Any, Any]
 # With LINNET_SANITIZE the tests run under AddressSanitizer and UBSan; see test_sanitizers.
@@ -38,12 +39,6 @@ def checked(folder: Path, text: str) -> Program:
     path = folder / "program.linnet"
     path.write_text(text, encoding="utf-8")
     return linnet.load_program(path)
-
-
-def as_program(function: Function) -> Program:
-    """A function made by hand, as an entry of a module of its own."""
-    module = function.name.rpartition("::")[0]
-    return Program(module, {function.name: replace(function, kind="entry")}, {})
 
 
 @dataclass(frozen=True)
@@ -112,25 +107,6 @@ def _with(model: Model, symbols: Symbols, run: Run) -> Any:
     return model.run_entry(run.entry, run.inputs, run.generics)
 
 
-def prepared(program: Program, entry: str, inputs: Any, **generics: Any) -> Run:
-    """A run of a module's own entry."""
-    return Run(load(program, numerics="exact"), entry, inputs, generics)
-
-
 def oracle(program: Program, entry: str, inputs: Any, **generics: Any) -> Any:
     """The entry's result by the NumPy evaluator."""
     return Evaluator(program).run(f"{program.root}::{entry}", inputs, generics)
-
-
-def difference(got: Any, want: Any) -> float:
-    """The largest difference relative to 1 or to the values; infinite where shapes differ or one
-    side alone is not a number."""
-    got, want = np.asarray(got), np.asarray(want)
-    if got.shape != want.shape or got.dtype != want.dtype:
-        return float("inf")
-    a, b = got.astype(np.float64), want.astype(np.float64)
-    if not np.array_equal(np.isnan(a), np.isnan(b)):
-        return float("inf")
-    with np.errstate(invalid="ignore"):
-        gap = np.where(a == b, 0.0, np.abs(a - b)) / np.maximum(1.0, np.abs(b))
-    return float(np.nan_to_num(gap, nan=0.0, posinf=np.inf).max(initial=0.0))

@@ -10,6 +10,7 @@ import pytest
 
 from linnet.native import load
 from linnet.native.emit import names
+from linnet.native.runtime.profile import table
 
 from ..torch.toy import GENERICS, TOY
 from .support import checked
@@ -40,6 +41,40 @@ def test_state_is_written_in_place(tmp_path: Path) -> None:
     text = source(tmp_path, "step")
     assert re.search(r"write_cache\(block\.cache, ", text)
     assert "copy<float>(block.cache" not in text
+
+
+GATED = """
+module m
+use std.nn.mlp::{SwiGlu}
+pub block Model {
+    sub mlp: SwiGlu<32, 48, f32>
+    pub entry main<S: Dim>(x: Tensor[S, 32; f32]) -> Tensor[S, 32; f32] {
+        return x + mlp.forward(x)
+    }
+}
+"""
+
+
+def test_a_gated_product_is_one_kernel_and_a_profile_says_so(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    sizes = {"gate": (48, 32), "up": (48, 32), "down": (32, 48)}
+    weights = {
+        f"mlp.{name}.weight": rng.standard_normal(size).astype(np.float32) / 6
+        for name, size in sizes.items()
+    }
+    model = load(checked(tmp_path, GATED), root="Model", weights=weights, profile=True)
+    x = rng.standard_normal((5, 32)).astype(np.float32)
+    gate, up, down = (weights[f"mlp.{name}.weight"] for name in sizes)
+    silu = (x @ gate.T) / (1 + np.exp(-(x @ gate.T)))
+    for _ in range(2):
+        got = model.run_entry("main", [x])
+        assert np.allclose(got, x + (silu * (x @ up.T)) @ down.T, atol=1e-4)
+    text = model.generated_source("main")
+    assert text.count("linnet::linear_silu_mul(") == 1 and "linnet::add(" in text
+    (part,) = model.profile("main")
+    assert part.calls == 2 and part.seconds >= part.own_seconds > 0
+    lines = table(part)
+    assert "mlp.forward" in lines and lines.count("linear") == 2
 
 
 HOSTILE = r"""

@@ -1,4 +1,4 @@
-"""`RotaryEmbedding` where both halves of the tables are seen to be one value; the body elsewhere."""
+"""`RotaryEmbedding` where the halves of the tables are seen to be one value; the body elsewhere."""
 
 from __future__ import annotations
 

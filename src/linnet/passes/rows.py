@@ -239,7 +239,7 @@ def _with_pick(callee: Function, pick: Pick, call: Op, name: str) -> Function | 
             names[symbol] = Dim.of(generic.var)
     if not pick.symbols <= names.keys():
         return None
-    subst = Subst.of(dict(names))
+    subst = Subst(dims=names)
     indices = [Value(subst.type(v.type), _name(v), v.span) for v in pick.indices]
     rw = Rewriter(fresh=False)
     builder = rw.builder

@@ -141,10 +141,10 @@ def combine(
             return nest.failing(held(dtype), made.text, level, op.result.name or "value")
         return Term(made.text, level, made.atomic)
 
-    added = None
+    added: tuple[Buffer, Buffer] | None = None
     if op.kind == "add" and w.module.fast and dtype in KERNEL_DTYPES and len(dims) > 0:
-        added = tuple(p for p in parts if isinstance(p, Buffer) and p.dims == dims)
-        added = added if len(added) == 2 else None
+        whole = [p for p in parts if isinstance(p, Buffer) and p.dims == dims]
+        added = (whole[0], whole[1]) if len(whole) == 2 else None
     total = cost + sum(map(cost_of, parts))
     roots = frozenset().union(*map(roots_of, parts))
     w.define(op.result, Lazy(

@@ -187,7 +187,8 @@ def emit_permute(w: Writer, op: Op) -> None:
         w.define(op.result, part)
         return
     if isinstance(part, Lazy) and part.turned is not None:  # turned twice is perhaps turned back
-        part, order = part.turned[0], tuple(part.turned[1][axis] for axis in order)
+        memory, was = part.turned
+        part, order = memory, tuple(was[axis] for axis in order)
     moving = [axis for axis in order if not is_unit(part.dims[axis])]
     if isinstance(part, Buffer) and moving == sorted(moving):
         w.define(op.result, Buffer(part.text, part.dtype, dims, part.root))

@@ -239,9 +239,9 @@ class Weights:
             finally:
                 library.c.linnet_k_free(made)
         form = item.forms[max(item.forms, key=_EXACTNESS.__getitem__)]
-        made = library.unpacked(form.handle, item.shape, item.dtype, form.first_row)
-        made.setflags(write=False)  # the kernels would not see it
-        return made
+        array = library.unpacked(form.handle, item.shape, item.dtype, form.first_row)
+        array.setflags(write=False)  # the kernels would not see it
+        return array
 
     def __del__(self) -> None:
         made, self._made = getattr(self, "_made", {}), {}

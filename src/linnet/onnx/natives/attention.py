@@ -166,7 +166,7 @@ def _whole(t: Tracer, frame: Frame, op: Op, bias: ir.Value | None, causal: bool 
     c, heads, shared = t.c, q.dims[1], k.dims[1]
     known = None not in (heads.constant, shared.constant, q.dims[3].constant)
     if not known or not all(views.is_side_by_side(c, h) for h in (q, k, v)):
-        wide = [in_f32(t, h) for h in (q, k, v)]
+        wide = in_f32(t, q), in_f32(t, k), in_f32(t, v)
         return _attend(t, frame, op, *wide, scale, bias, causal)
     flat = [views.side_by_side(c, h) for h in (q, k, v)]
     made = _attention(t, op, [in_f32(t, h) for h in flat], scale, bias, causal,

@@ -9,6 +9,7 @@ body runs.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
@@ -35,8 +36,7 @@ _ELEMENTWISE = frozenset({"Cast", "Cos", "Sin", "Neg", "Identity"})
 
 
 def half(t: Tracer, value: ir.Value, dtype: DType, rank: int | None) -> ir.Value | None:
-    """The first half of the last axis of a value of `rank`, where the second is known to equal it.
-    """
+    """The first half of the last axis of a value of `rank`, where the second is known equal."""
     key = ("half", id(value))
     found: tuple[ir.Value, ir.Value] | None = t.c.b.recall(key)
     if found is None:
@@ -88,7 +88,7 @@ def _turned(t: Tracer, op: Op, x: Held, cos: ir.Value, sin: ir.Value) -> Held:
     heads, hint = x.dims[1], op.result.name
     flat = heads.constant is not None and views.is_side_by_side(c, x)
     given = views.side_by_side(c, x) if flat else x
-    attrs = {"num_heads": heads.constant} if flat else {}
+    attrs: dict[str, Any] = {"num_heads": heads.constant} if flat else {}
     made = c.b.node("RotaryEmbedding", [_wide(t, given), cos, sin], DType.F32, hint, **attrs)
     turned = rounded(t, made, x.dtype, given.dims)
     return views.apart(c, turned, heads) if flat else turned

@@ -10,10 +10,10 @@ from linnet.backends.emit.loops import (
     Carried,
     assign_together,
     given,
-    host_expr,
     run_text,
     variable_expr,
 )
+from linnet.backends.emit.values import host_expr
 from linnet.backends.expr import COMPARE, TERNARY, Expr
 from linnet.backends.names import attribute
 from linnet.ir import Op, Region, Value
