@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -96,6 +97,11 @@ def refused(backend: str, kinds: Sequence[str], dtype: DType) -> bool:
     return any(limit.op in kinds and dtype in limit.dtypes for limit in limits(backend))
 
 
+def _check_others(check: Any, entry: str, signature: Any, checked: Any) -> None:
+    if signature.name != entry:
+        check(signature, checked)
+
+
 def unchecked(model: Any, entry: str) -> None:
     """Lets integers outside their axes reach the code of `entry`."""
     for path in (("_linnet", "bounds"), ("_program", "_bounds"), ("_bounds",)):
@@ -103,7 +109,8 @@ def unchecked(model: Any, entry: str) -> None:
         for name in path:
             found = getattr(found, name, None)
         if isinstance(found, Bounds):
-            found.known[entry] = ()
+            # What is known stays true: it is kept for later loads.
+            vars(found)["check"] = partial(_check_others, found.check, entry)
             return
     raise AssertionError(f"{type(model)} checks no bounds")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from linnet.backends.errors import InputError
-from linnet.native import Model, load
+from linnet.native import Model, RunError, load
 from linnet.native.runtime import warm
 from linnet.native.toolchain import store
 from linnet.native.toolchain.compiler import find_toolchain
@@ -149,3 +150,20 @@ def test_a_compiled_object_that_is_gone_is_made_again(package: Path) -> None:
     again = fill(loaded(package))
     assert not again._front.is_read  # its facts are there
     assert np.array_equal(run(again), want)
+
+
+def test_a_message_names_the_file_that_was_loaded(tmp_path: Path) -> None:
+    """The same text in another place is compiled with its own place in its messages."""
+    text = """module look
+pub entry main<N: Dim>(x: Tensor[N; f32], at: Tensor[2; f32]) -> Tensor[2; f32] {
+    let chosen = cast<i32>(at)
+    let y[i] = x[chosen[i]]
+    return y
+}
+"""
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        file = tmp_path / name / "look.linnet"
+        file.write_text(text, encoding="utf-8")
+        with pytest.raises(RunError, match=re.escape(str(file))):
+            load(file, entry="main")(np.zeros(3, np.float32), np.array([0, 5], np.float32))

@@ -52,8 +52,8 @@ def own_key() -> str:
 
 
 def source_key(source: Source, std_root: str | Path | None) -> str | None:
-    """The contents of every file that a package or a lone file may be made from; None for a
-    program that is no file."""
+    """The place and the contents of every file that a package or a lone file may be made from (the
+    place is in messages of failing calls); None for a program that is no file."""
     if not isinstance(source, str | Path):
         return None
     path = Path(source)
@@ -61,7 +61,7 @@ def source_key(source: Source, std_root: str | Path | None) -> str | None:
     file = library if library.is_file() else path
     try:
         package = find_package(file)
-        parts: list[str | bytes] = ["sources 1", read_bytes(file)]
+        parts: list[str | bytes] = ["sources 2", str(path), read_bytes(file)]
         if package is not None:
             parts += [os.path.relpath(file.resolve(), package.root), *_packages(package)]
         if std_root is not None:
