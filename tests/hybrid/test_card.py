@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 from linnet import nest
@@ -14,9 +13,7 @@ FOLDER = Path(__file__).parent.parent.parent / "models" / "qwen3.6-35b-a3b"
 
 def test_show() -> None:
     """Sizes as published: 35 B parameters, of which a token goes through 3 B."""
-    start = time.process_time()
     text = nest.show(FOLDER)
-    assert time.process_time() - start < 3
     lines = [line.strip() for line in text.splitlines()]
     assert "34,660,610,688 parameters in 693 tensors, 69.3 GB" in lines
     assert "active: 2,946,431,616 parameters a token, 8.5% of them" in lines

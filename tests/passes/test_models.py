@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -65,13 +64,6 @@ def test_names_are_those_of_any_depth(decoder: Program) -> None:
     for name, function in deep.functions.items():
         other = flat.functions[name]
         assert [op.kind for op in walk(function)] == [op.kind for op in walk(other)]
-
-
-def test_lowering_is_quick(decoder: Program) -> None:
-    lowered(decoder, FULL)
-    start = time.process_time()
-    lowered(decoder, FULL)
-    assert time.process_time() - start < 1.5
 
 
 def test_one_table_row_and_mask_a_call(decoder: Program) -> None:
