@@ -7,7 +7,7 @@ from collections.abc import Callable
 from linnet.backends.natives import Case, Predicate
 from linnet.ir import Value
 from linnet.passes.masks import AtMost, MaskFact
-from linnet.types import DType, OptionalType
+from linnet.types import DType, OptionalType, TensorType
 
 
 def settled(name: str) -> Predicate:
@@ -38,6 +38,50 @@ def not_f64(name: str) -> Predicate:
         return "the body computes in f32" if case.dtype(name) is DType.F64 else None
 
     return when
+
+
+def narrow(name: str, *axes: int) -> Predicate:
+    """As `not_f64`, and where none of these axes of the operand is known to be empty."""
+
+    def when(case: Case) -> str | None:
+        empty = any(case.extent(name, axis) == 0 for axis in axes)
+        return not_f64(name)(case) or ("an axis is empty" if empty else None)
+
+    return when
+
+
+# --- choices and losses ---------------------------------------------------------------------------
+
+
+def count_taken(case: Case) -> int | None:
+    """How many `top_k` takes, where that is a number."""
+    result = case.query.call.results[0].type
+    return result.dims[-1].constant if isinstance(result, TensorType) else None
+
+
+def counted(case: Case) -> str | None:
+    """Whether `top_k` takes a known number of values that f32 holds."""
+    if case.dtype("x") not in (DType.F32, DType.BF16, DType.F16):
+        return "the body compares in f64"
+    return "how many are taken is known only when it runs" if count_taken(case) is None else None
+
+
+def vocabulary(name: str, axis: int) -> Predicate:
+    """As `not_f64`, and where the vocabulary, `axis` of the weight or of an operand that has it
+    itself, is not known to be empty."""
+
+    def when(case: Case) -> str | None:
+        empty = case.extent("weight" if "weight" in case.operands else name, axis) == 0
+        return not_f64(name)(case) or ("the vocabulary is empty" if empty else None)
+
+    return when
+
+
+def one_shard(case: Case) -> str | None:
+    """As `vocabulary`, where the weight is known to be whole."""
+    if case.generic("Shards") != 1:
+        return "it is not known to be one shard"
+    return vocabulary("hidden", 0)(case)
 
 
 # --- attention ------------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ def shares(binding: Binding) -> dict[str, Share]:
     experts those chosen, of a look-up table one row."""
     found: dict[str, Share | None] = {}
     known: dict[tuple[str, tuple[GenericArg, ...]], dict[str, Share | None]] = {}
-    for prefix, instance in _instances(binding.root, "") if binding.root else ():
+    for prefix, instance in binding.root.places() if binding.root else ():
         key = (instance.block, instance.args)
         if key not in known:
             known[key] = _uses_of(binding, instance)
@@ -53,16 +53,6 @@ def _add(found: dict[str, Share | None], path: str, share: Share | None) -> None
     """The larger of two uses; None is all of it."""
     before = found.get(path, share)
     found[path] = None if before is None or share is None else max(before, share)
-
-
-def _instances(instance: Instance, prefix: str) -> Iterator[tuple[str, Instance]]:
-    yield prefix, instance
-    for name, child in instance.children.items():
-        if isinstance(child, tuple):
-            for index, element in enumerate(child):
-                yield from _instances(element, f"{prefix}{name}.{index}.")
-        else:
-            yield from _instances(child, f"{prefix}{name}.")
 
 
 def _uses_of(binding: Binding, instance: Instance) -> dict[str, Share | None]:

@@ -9,7 +9,7 @@ limited before it is made.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -87,6 +87,32 @@ class Instance:
         for step in steps:
             at = at.children[str(step)] if isinstance(at, Instance) else at[int(step)]
         return at
+
+    def places(self, prefix: str = "") -> Iterator[tuple[str, Instance]]:
+        """Every block from here down, outer before inner, with what its members' paths start
+        with."""
+        yield prefix, self
+        for name, child in self.children.items():
+            if isinstance(child, tuple):
+                for index, element in enumerate(child):
+                    yield from element.places(f"{prefix}{name}.{index}.")
+            else:
+                yield from child.places(f"{prefix}{name}.")
+
+    def kinds(self) -> tuple[Instance, ...]:
+        """Every kind of block from here down, each once, inner before outer."""
+        found: dict[int, Instance] = {}
+
+        def visit(instance: Instance) -> None:
+            if id(instance) in found:
+                return
+            for child in instance.children.values():
+                for each in child[:1] if isinstance(child, tuple) else (child,):
+                    visit(each)
+            found[id(instance)] = instance
+
+        visit(self)
+        return tuple(found.values())
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -174,15 +174,5 @@ class Claims:
 
 def _members(root: Instance) -> frozenset[str]:
     """What members and children are called anywhere in a model."""
-    found: set[str] = set()
-    seen: set[int] = set()
-    waiting = [root]
-    while waiting:
-        instance = waiting.pop()
-        if id(instance) in seen:
-            continue
-        seen.add(id(instance))
-        found.update(instance.members, instance.children)
-        for child in instance.children.values():
-            waiting += child[:1] if isinstance(child, tuple) else (child,)
-    return frozenset(found)
+    blocks = root.kinds()
+    return frozenset(name for block in blocks for name in (*block.members, *block.children))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from linnet.backends.expr import UNARY, Expr
+from linnet.backends.predicates import one_shard, vocabulary
 from linnet.ir import Op
 from linnet.jax.emit.writer import Writer
-from linnet.jax.natives.model import Case, Native, calling, made, operands_of
-from linnet.types import DType
+from linnet.jax.natives.model import Native, calling, made, operands_of
 
 
 def _weighted(w: Writer, op: Op) -> Expr:
@@ -16,24 +16,13 @@ def _weighted(w: Writer, op: Op) -> Expr:
     return made(op, text, exprs, UNARY)
 
 
-def _narrow(case: Case) -> str | None:
-    if case.dtype("hidden") is DType.F64:
-        return "the body computes in f32"
-    return "the vocabulary is empty" if case.extent("weight", 0) == 0 else None
-
-
-def _one_shard(case: Case) -> str | None:
-    if case.generic("Shards") != 1:
-        return "it is not known to be one shard"
-    return _narrow(case)
-
-
 _L = "std.nn.loss::"
 _NOTE = "by blocks of rows, the whole logits never held"
 _SCORES = calling("linear_log_probs")
+_KNOWN = vocabulary("hidden", 0)
 NATIVES: tuple[Native, ...] = (
-    Native(f"{_L}linear_token_log_probs", "linear_log_probs", _NOTE, _SCORES, _narrow),
-    Native(f"{_L}linear_cross_entropy", "linear_cross_entropy", _NOTE, _weighted, _narrow),
-    Native(f"{_L}split_token_log_probs", "linear_log_probs", _NOTE, _SCORES, _one_shard),
-    Native(f"{_L}split_cross_entropy", "linear_cross_entropy", _NOTE, _weighted, _one_shard),
+    Native(f"{_L}linear_token_log_probs", "linear_log_probs", _NOTE, _SCORES, _KNOWN),
+    Native(f"{_L}linear_cross_entropy", "linear_cross_entropy", _NOTE, _weighted, _KNOWN),
+    Native(f"{_L}split_token_log_probs", "linear_log_probs", _NOTE, _SCORES, one_shard),
+    Native(f"{_L}split_cross_entropy", "linear_cross_entropy", _NOTE, _weighted, one_shard),
 )

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from linnet.backends.emit.uses import Touched, touched
 from linnet.dims import Symbol
 from linnet.ir import Function, Op, Ref, Region
 from linnet.native.emit.blocks import Structs, Wanted
@@ -47,12 +48,21 @@ class Callee:
     number: int
     origin_text: str
     function: Function
-    takes_block: bool
-    writes: bool
+    touched: Touched
     hint: str
     instance: Instance | None = None
     header: str = ""
     keeps: bool = False
+
+    @property
+    def takes_block(self) -> bool:
+        """Whether it uses its block, or what it calls does."""
+        return self.touched.params or self.touched.state
+
+    @property
+    def writes(self) -> bool:
+        """Whether it changes state, or what it calls does."""
+        return self.touched.writes or self.touched.in_place
 
     @property
     def by_value(self) -> bool:
@@ -114,14 +124,13 @@ class ModuleWriter:
         return self.options.numerics == "fast"
 
     def _declare(self, number: int, key: str, function: Function) -> None:
-        block, writes = _touches(function, self.callees)
         result = function.body.results
         origin = self.origins.get(key, function.name)
         place = "" if function.span is None else f"  {function.span.file.path}:{function.span.line}"
         short = origin.rpartition("::")[2].rpartition(".")[2]
         self.callees[key] = Callee(
-            key, self.names.fresh(key), number, origin + place, function, block, writes,
-            (result[0].name if result else "") or short,
+            key, self.names.fresh(key), number, origin + place, function,
+            touched(function, self.callees), (result[0].name if result else "") or short,
         )  # fmt: skip
 
     def callee(self, key: str) -> Callee:
@@ -169,7 +178,7 @@ class ModuleWriter:
         entry = self.callees[self.entry]
         entry.instance = self.root
         if self.root is not None:
-            for instance in _instances(self.root):
+            for instance in self.root.kinds():
                 self.structs.name(instance)
         self.top_names = {c.name for c in self.callees.values()} | set(self.structs.by_key.values())
         texts: dict[str, list[str]] = {}
@@ -294,36 +303,3 @@ class ModuleWriter:
                 arguments.append(name)
         call = f"{entry.name}({', '.join(arguments)});"
         return [*before, f"    {'out_0 = ' if entry.by_value else ''}{call}", *after]
-
-
-def _instances(root: Instance) -> list[Instance]:
-    """Every kind of block below `root`, each once, inner before outer."""
-    found: dict[int, Instance] = {}
-
-    def visit(instance: Instance) -> None:
-        if id(instance) in found:
-            return
-        for child in instance.children.values():
-            for each in child[:1] if isinstance(child, tuple) else (child,):
-                visit(each)
-        found[id(instance)] = instance
-
-    visit(root)
-    return list(found.values())
-
-
-def _touches(function: Function, known: Mapping[str, Callee]) -> tuple[bool, bool]:
-    """`(uses its block, writes state)`, what it calls included."""
-    block = writes = False
-    stack: list[Region] = [function.body]
-    while stack:
-        for op in stack.pop().ops:
-            stack.extend(op.regions)
-            if op.kind in ("param", "state_read", "state_write", "match_sub", "for_subs"):
-                block = True
-            writes |= op.kind == "state_write" or bool(op.attrs.get("in_place"))
-            if op.kind == "call":
-                callee = known[op.attrs["callee"]]
-                block |= callee.takes_block
-                writes |= callee.writes
-    return block, writes

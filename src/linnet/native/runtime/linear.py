@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from linnet.ir import Function, Op
 from linnet.ir.walk import walk
-from linnet.passes import Binding, Instance
+from linnet.passes import Binding
 
 # Ops whose weight or table the kernels read packed, and where they take it.
 _WEIGHT_AT = {
@@ -26,7 +26,7 @@ def linear_weights(binding: Binding) -> frozenset[str]:
             by_block.setdefault(function.block, set()).update(_uses(function))
     return frozenset(
         prefix + path
-        for prefix, instance in _instances(binding.root, "")
+        for prefix, instance in binding.root.places()
         for path in by_block.get(instance.block, ())
     )
 
@@ -43,13 +43,3 @@ def _uses(function: Function) -> Iterator[str]:
 
 def _weight_at(op: Op) -> int | None:
     return _WEIGHT_AT.get(op.attrs["callee"]) if op.kind == "call" else None
-
-
-def _instances(instance: Instance, prefix: str) -> Iterator[tuple[str, Instance]]:
-    yield prefix, instance
-    for name, child in instance.children.items():
-        if isinstance(child, tuple):
-            for index, element in enumerate(child):
-                yield from _instances(element, f"{prefix}{name}.{index}.")
-        else:
-            yield from _instances(child, f"{prefix}{name}.")

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from linnet.backends.expr import Expr
+from linnet.backends.predicates import count_taken, counted, narrow
 from linnet.ir import Op
 from linnet.torch.emit.writer import Writer
 from linnet.torch.natives.model import (
     Case,
     KernelWriter,
     Native,
-    Predicate,
     made,
     number_text,
     operands_of,
 )
-from linnet.types import DType, TensorType
+from linnet.types import DType
 
 
 def _kernel(function: str, scale_at: int | None = None) -> KernelWriter:
@@ -33,57 +33,34 @@ def _top_k(w: Writer, op: Op) -> Expr:
     return made(op, f"{w.module.helper('top_k')}({exprs[0].text}, {op.attrs['count']})", exprs)
 
 
-def _count(case: Case) -> int | None:
-    """How many `top_k` takes, where that is a number."""
-    result = case.query.call.results[0].type
-    return result.dims[-1].constant if isinstance(result, TensorType) else None
-
-
-def _counted(case: Case) -> str | None:
-    if case.dtype("x") not in (DType.F32, DType.BF16, DType.F16):
-        return "the body compares in f64"
-    return "how many are taken is known only when it runs" if _count(case) is None else None
-
-
 def _rounded(case: Case) -> str | None:
     """Products rounded before they are summed, as the framework's own layers do."""
     if case.numerics == "equivalent" and case.dtype("x") is not DType.F32:
         return "the body rounds the sum alone"
-    return _narrow("x", ())(case)
-
-
-def _narrow(name: str, axes: tuple[int, ...]) -> Predicate:
-    def when(case: Case) -> str | None:
-        if case.dtype(name) is DType.F64:
-            return "the body computes in f32"
-        if any(case.extent(name, axis) == 0 for axis in axes):
-            return "an axis is empty"
-        return None
-
-    return when
+    return narrow("x")(case)
 
 
 _R, _M = "std.nn.recurrent::", "std.nn.moe::"
 _GROUPED = "grouped by expert, each chosen expert's weight read once"
 NATIVES: tuple[Native, ...] = (
     Native(f"{_R}causal_conv", "causal_conv", "a grouped convolution", _kernel("causal_conv"),
-           _narrow("x", (2,))),
+           narrow("x", 2)),
     Native(f"{_R}gated_delta_rule", "delta_rule", "by chunks of 64 tokens",
-           _kernel("delta_rule", 6), _narrow("k", (2, 3))),
+           _kernel("delta_rule", 6), narrow("k", 2, 3)),
     Native(f"{_R}gated_delta_step", "delta_step", "matrix products by head",
-           _kernel("delta_step", 6), _narrow("k", (1, 2))),
+           _kernel("delta_step", 6), narrow("k", 1, 2)),
     Native(f"{_R}causal_conv_packed", "causal_conv_packed", "a grouped convolution a sequence",
-           _kernel("causal_conv_packed"), _narrow("x", (1,))),
+           _kernel("causal_conv_packed"), narrow("x", 1)),
     Native(f"{_R}gated_delta_rule_packed", "delta_rule_packed", "by chunks of 64 tokens a sequence",
-           _kernel("delta_rule_packed", 8), _narrow("k", (1, 2))),
+           _kernel("delta_rule_packed", 8), narrow("k", 1, 2)),
     Native(f"{_M}linear_experts", "linear_experts", _GROUPED, _kernel("linear_experts"),
-           _narrow("x", ())),
+           narrow("x")),
     Native(f"{_M}linear_experts_shared", "linear_experts_shared", _GROUPED,
-           _kernel("linear_experts_shared"), _narrow("x", ())),
+           _kernel("linear_experts_shared"), narrow("x")),
     Native(f"{_M}combine_experts", "combine_experts", _GROUPED, _kernel("combine_experts"),
            _rounded),
     Native(f"{_M}combine_experts", "combine_experts_wide", f"{_GROUPED}, in f32",
-           _kernel("combine_experts_wide"), _narrow("x", ())),
-    Native(f"{_M}top_k", "top_k", "torch.topk on keys that no two places share", _top_k, _counted,
-           attrs=lambda case: {"count": _count(case)}),
+           _kernel("combine_experts_wide"), narrow("x")),
+    Native(f"{_M}top_k", "top_k", "torch.topk on keys that no two places share", _top_k, counted,
+           attrs=lambda case: {"count": count_taken(case)}),
 )  # fmt: skip
