@@ -270,12 +270,10 @@ class Kernels:
         )
         return y
 
-    def map(self, what: str, x: Array, z: Array | None = None, rows: int = 1) -> Array:
-        code = {"silu": 0, "silu_mul": 1, "gelu": 2, "add": 3, "exp": 4, "joined": 5}[what]
-        n = x.size // 2 // rows if what == "joined" else x.size
-        y = np.full((rows, n) if what == "joined" else x.shape, 77, x.dtype)
-        args = (address(x), address(z), i64(rows), i64(n), address(y))
-        self.lib.linnet_k_map(code, dtype_flag(x), *args)
+    def map(self, what: str, x: Array, z: Array | None = None) -> Array:
+        code = {"silu": 0, "silu_mul": 1, "gelu": 2, "add": 3, "exp": 4}[what]
+        y = np.full(x.shape, 77, x.dtype)
+        self.lib.linnet_k_map(code, dtype_flag(x), address(x), address(z), i64(x.size), address(y))
         return y
 
     def convert(self, x: Array, to: Any) -> Array:

@@ -18,7 +18,7 @@ from .conftest import address, i64, library
 
 
 def count(lib: Any, n: int) -> None:
-    """Each of `n` tasks runs two of its own, which are shared out where there is but one outside."""
+    """Each of `n` tasks runs two of its own; where `n` is 1, these are shared out."""
     y = np.zeros((n, 2), np.int32)
     lib.linnet_k_count(i64(n), address(y))
     assert (y == 1).all()

@@ -97,10 +97,6 @@ def test_elementwise(kernels: Any, dtype: Any, n: int) -> None:
     agree(kernels.map("gelu", x), 0.5 * wide * (1 + np.tanh(inner)), dtype, 5e-6)
     total = (x.astype(np.float32) + z.astype(np.float32)).astype(dtype)
     np.testing.assert_array_equal(kernels.map("add", x, z), total)
-    if n % 2 == 0:
-        both = np.stack([x.reshape(2, -1), z.reshape(2, -1)], axis=1)
-        y = kernels.map("joined", np.ascontiguousarray(both), rows=2)
-        np.testing.assert_array_equal(y.reshape(-1), kernels.map("silu_mul", x, z))
 
 
 def test_extreme_inputs_of_silu(kernels: Any) -> None:

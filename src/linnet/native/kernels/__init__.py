@@ -17,8 +17,8 @@ HEADER: Path = INCLUDE / "linnet" / "kernels.h"
 # The slowest to compile first.
 _NAMES = (
     "isa_bf16", "isa_avx2", "isa_avx512", "isa_vnni", "attention_many", "attention_few",
-    "isa_portable", "isa_amx", "linear", "pack", "pool", "rows", "experts", "recurrent",
-    "attention", "sample", "convert", "isa", "memory",
+    "isa_portable", "isa_amx", "linear", "matmul", "panels", "pack", "pool", "rows", "experts",
+    "recurrent", "attention", "sample", "activations", "convert", "isa", "memory",
 )  # fmt: skip
 
 SOURCES: tuple[Path, ...] = tuple(_HERE / "src" / f"{name}.cpp" for name in _NAMES)

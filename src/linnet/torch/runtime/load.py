@@ -14,7 +14,8 @@ from linnet.ir import Program
 from linnet.passes import Binding, bind
 from linnet.torch.runtime.code import COMPILE_MODES, Settings, generate
 from linnet.torch.runtime.inputs import TORCH
-from linnet.torch.runtime.module import Model, Shared
+from linnet.torch.runtime.module import Model
+from linnet.torch.runtime.shared import Shared
 from linnet.torch.runtime.tree import Epoch, lazy_zeros, place
 from linnet.types import DType, GenericArg, TensorType
 from linnet.weights import LoadPlan, manifest_of, open_weights, plan_load

@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import copy
-import threading
 from collections.abc import Mapping
 from typing import Any
 
 import torch
 
-from linnet.backends.checks import Bounds
 from linnet.backends.errors import InputError, StateError
 from linnet.backends.inputs import Checked
 from linnet.backends.signature import Signature
-from linnet.backends.source import block_args
-from linnet.ir import Function
-from linnet.passes import Binding, Storage
+from linnet.passes import Binding
 from linnet.torch.emit.dtypes import WIDE
-from linnet.torch.runtime.code import EntryCode, Loaded, Settings, execute, generate
+from linnet.torch.runtime.code import Loaded, Settings, execute
 from linnet.torch.runtime.inputs import TORCH, Reader
 from linnet.torch.runtime.joined import Layout, storage_of
+from linnet.torch.runtime.shared import Live, Shared, frozen
 from linnet.torch.runtime.tree import Container, Epoch, Node, build_node, find_tensor, lazy_zeros
 from linnet.types import (
     DType,
     DTypeVar,
     EnumType,
-    GenericArg,
     OptionalType,
     PackVar,
     StructType,
@@ -35,86 +31,6 @@ from linnet.types import (
 )
 
 LARGE_STATE = 1 << 20  # bytes; larger ones are given back when they are reset
-
-
-class Shared:
-    """What copies of a model have in common: the program, and the text generated so far."""
-
-    def __init__(
-        self, binding: Binding, present: frozenset[str], settings: Settings, default: str | None
-    ) -> None:
-        self.binding, self.present, self.settings, self.default = (
-            binding,
-            present,
-            settings,
-            default,
-        )
-        program = binding.program
-        self.entries: dict[str, Function] = program.entries(binding.block)
-        self.signatures: dict[str, Signature] = {}
-        self.codes: dict[Any, EntryCode] = {}
-        self.bounds = Bounds(binding)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Shared:
-        return self
-
-    def signature(self, name: str) -> Signature:
-        if name not in self.signatures:
-            function = self.entries.get(name)
-            if function is None:
-                known = ", ".join(sorted(self.entries)) or "none"
-                raise InputError(f"there is no entry `{name}`; the model's entries: {known}")
-            self.signatures[name] = Signature(name, function, block_args(self.binding))
-        return self.signatures[name]
-
-    def code(
-        self,
-        name: str,
-        device: str,
-        sizes: Mapping[str, GenericArg] | None = None,
-        storage: Storage | None = None,
-    ) -> EntryCode:
-        """An entry's code for parameters that may lie as `storage` says."""
-        key = (name, device, _frozen(sizes), _storage_key(storage))
-        if key not in self.codes:
-            settings = Settings(
-                self.settings.numerics, self.settings.compile, self.settings.trainable, device
-            )
-            title = f"{self.binding.block or self.binding.program.root}"
-            self.codes[key] = generate(
-                self.binding, name, settings, self.present, sizes, title, storage
-            )
-        return self.codes[key]
-
-
-def _frozen(sizes: Mapping[str, GenericArg] | None) -> Any:
-    return tuple(sorted((sizes or {}).items(), key=lambda item: item[0]))
-
-
-def _storage_key(storage: Storage | None) -> Any:
-    if storage is None:
-        return None
-    return frozenset(storage.tied.items()), frozenset(storage.kinds.items()), storage.groups
-
-
-class Live:
-    """What belongs to one model object alone and is made anew in a copy."""
-
-    def __init__(self) -> None:
-        self.lock = threading.RLock()
-        self.node: Node | None = None
-        self.epoch_seen = -1
-        self.loaded: dict[Any, Loaded] = {}
-        self.pinned: frozenset[int] | None = None
-        self.weights: tuple[torch.Tensor, ...] = ()
-        self.layout: Layout | None = None
-        self.layout_epoch = -1
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Live:
-        return Live()
-
-    def __reduce__(self) -> Any:
-        return Live, ()
 
 
 class Model(Container):
@@ -201,7 +117,7 @@ class Model(Container):
             for g in signature.generics
             if isinstance(g.var, DTypeVar | PackVar)
         }
-        key = (name, _frozen(sizes))
+        key = (name, frozen(sizes))
         live = self._live
         if key not in live.loaded:
             code = self._linnet.code(name, self.device.type, sizes or None, layout.storage)

@@ -212,15 +212,14 @@ void linnet_k_rope(int half, const void* x, const void* c, const void* s, void* 
     if (half) return rope(hp(x), hp(c), hp(s), hp(y), n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8]);
     rope(fp(x), fp(c), fp(s), fp(y), n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8]);
 }
-// what 0: silu, 1: silu(x) * z, 2: gelu, 3: x + z, 4: exp (f32), 5: joined silu (rows z_rows).
-void linnet_k_map(int what, int half, const void* x, const void* z, int64_t rows, int64_t n, void* y) {
+// what 0: silu, 1: silu(x) * z, 2: gelu, 3: x + z, 4: exp (f32).
+void linnet_k_map(int what, int half, const void* x, const void* z, int64_t n, void* y) {
     switch (what) {
         case 0: return half ? silu(hp(x), n, hp(y)) : silu(fp(x), n, fp(y));
         case 1: return half ? silu_mul(hp(x), hp(z), n, hp(y)) : silu_mul(fp(x), fp(z), n, fp(y));
         case 2: return half ? gelu_tanh(hp(x), n, hp(y)) : gelu_tanh(fp(x), n, fp(y));
         case 3: return half ? add(hp(x), hp(z), n, hp(y)) : add(fp(x), fp(z), n, fp(y));
-        case 4: return exp(fp(x), n, fp(y));
-        default: return half ? silu_mul_joined(hp(x), rows, n, hp(y)) : silu_mul_joined(fp(x), rows, n, fp(y));
+        default: return exp(fp(x), n, fp(y));
     }
 }
 int64_t linnet_k_embedding(int half, const void* t, int64_t vocab, int64_t width, const int32_t* ids, int64_t count,

@@ -90,16 +90,6 @@ void silu_mul(const float* gate, const float* up, int64_t n, float* y) {
 void silu_mul(const bf16* gate, const bf16* up, int64_t n, bf16* y) {
     pool().ranges(n, kGrain, [&](int64_t b, int64_t e) { table().silu_mul_h(gate + b, up + b, e - b, y + b); });
 }
-void silu_mul_joined(const float* x, int64_t rows, int64_t n, float* y) {
-    by_rows(rows, n, [&](int64_t b, int64_t e) {
-        for (int64_t r = b; r < e; ++r) table().silu_mul_f(x + 2 * r * n, x + (2 * r + 1) * n, n, y + r * n);
-    });
-}
-void silu_mul_joined(const bf16* x, int64_t rows, int64_t n, bf16* y) {
-    by_rows(rows, n, [&](int64_t b, int64_t e) {
-        for (int64_t r = b; r < e; ++r) table().silu_mul_h(x + 2 * r * n, x + (2 * r + 1) * n, n, y + r * n);
-    });
-}
 void gelu_tanh(const float* x, int64_t n, float* y) {
     pool().ranges(n, kGrain, [&](int64_t b, int64_t e) { table().gelu_f(x + b, e - b, y + b); });
 }

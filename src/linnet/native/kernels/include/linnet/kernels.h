@@ -343,9 +343,6 @@ void silu(const bf16* x, int64_t n, bf16* y);
 // silu(gate) rounded to T, times up, rounded to T.
 void silu_mul(const float* gate, const float* up, int64_t n, float* y);
 void silu_mul(const bf16* gate, const bf16* up, int64_t n, bf16* y);
-// Rows of [gate | up], as a joined projection gives them: x [rows, 2 n] -> y [rows, n].
-void silu_mul_joined(const float* x, int64_t rows, int64_t n, float* y);
-void silu_mul_joined(const bf16* x, int64_t rows, int64_t n, bf16* y);
 void gelu_tanh(const float* x, int64_t n, float* y);
 void gelu_tanh(const bf16* x, int64_t n, bf16* y);
 void add(const float* a, const float* b, int64_t n, float* y);
