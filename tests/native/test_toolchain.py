@@ -205,3 +205,20 @@ def test_kernels_that_this_processor_never_runs_are_not_compiled(
     kernels.kernels_key.cache_clear()
     assert (kernels.kernels_key() == lean) is (not left)
     kernels.kernels_key.cache_clear()
+
+
+def test_the_packaged_compiler_is_known_without_being_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CXX", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
+    package = tmp_path / "site" / "ziglang"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("raise RuntimeError('run')", encoding="utf-8")
+    about = tmp_path / "site" / "ziglang-1.2.3.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Name: ziglang\nVersion: 1.2.3\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    found = find_toolchain()
+    assert found.version == "ziglang 1.2.3" and found.is_zig
+    assert found.command == (sys.executable, "-m", "ziglang", "c++")

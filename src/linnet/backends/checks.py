@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from linnet.backends.inputs import Checked
-from linnet.backends.signature import Signature
-from linnet.dims import Dim, Symbol
+from linnet.backends.signature import Signature, frozen
+from linnet.dims import Dim
 from linnet.passes import Binding
 from linnet.passes.bounds import Requirement, bound_requirements, violations
+from linnet.types import GenericArg
 
 
 class Bounds:
@@ -16,20 +18,20 @@ class Bounds:
 
     def __init__(self, binding: Binding | Callable[[], Binding]) -> None:
         self._binding = binding  # or how to get it, which is done when it is needed
-        self.known: dict[str, tuple[Requirement, ...]] = {}
+        # By the entry's name and its own dtypes and shapes.
+        self.known: dict[tuple[str, Any], tuple[Requirement, ...]] = {}
 
-    def of(self, signature: Signature) -> tuple[Requirement, ...]:
-        """What one entry requires."""
-        name = signature.name
-        if name not in self.known:
-            plain = all(isinstance(g.var, Symbol) for g in signature.generics)
+    def of(self, signature: Signature, forms: Mapping[str, GenericArg]) -> tuple[Requirement, ...]:
+        """What one entry requires, for the dtypes and shapes that it is called with."""
+        key = (signature.name, frozen(forms))
+        if key not in self.known:
             binding = self._binding if isinstance(self._binding, Binding) else self._binding()
-            self.known[name] = bound_requirements(binding, name) if plain else ()
-        return self.known[name]
+            self.known[key] = bound_requirements(binding, signature.name, forms)
+        return self.known[key]
 
     def check(self, signature: Signature, checked: Checked) -> None:
         """Raises `InputError` where a value on the host lies outside the axis it indexes."""
-        known = self.of(signature)
+        known = self.of(signature, signature.forms(checked.generics))
         if not known:
             return
         sizes: dict[str, int] = {}

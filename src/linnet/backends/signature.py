@@ -93,7 +93,33 @@ class Signature:
                 raise self.fail(f"the input `{slot.name}` is missing")
         return given
 
+    def together(self, inputs: Sequence[Any], named: Mapping[str, Any]) -> Any:
+        """Inputs in order and by name as one list or dict."""
+        if not named:
+            return list(inputs)
+        if len(inputs) > len(self.slots):
+            raise self._wrong_count(len(inputs) + len(named))
+        whole = dict(named)
+        for slot, value in zip(self.slots, inputs, strict=False):
+            if slot.name in named:
+                raise self.fail(f"the input `{slot.name}` is given twice")
+            whole[slot.name] = value
+        return whole
+
     # --- generics -------------------------------------------------------------------------------
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is code for each dtype or shape that callers choose."""
+        return any(isinstance(g.var, DTypeVar | PackVar) for g in self.generics)
+
+    def forms(self, known: Mapping[Any, GenericArg]) -> dict[str, GenericArg]:
+        """The dtypes and shapes among the entry's own generics, by name: what code is made for."""
+        return {
+            g.name: known[g.var]
+            for g in self.generics
+            if isinstance(g.var, DTypeVar | PackVar) and g.var in known
+        }
 
     def given_generics(self, values: Mapping[str, Any] | None) -> dict[Any, GenericArg]:
         """What a caller says about the entry's own generics, by variable."""
@@ -160,6 +186,11 @@ class Signature:
         symbols = {s.name for dim in (clause.left, clause.right) for s in dim.symbols}
         said = [f"{n} = {render_arg(v)}" for n, v in values.items() if n in symbols]
         return ", ".join(said) or "these inputs"
+
+
+def frozen(sizes: Mapping[str, GenericArg] | None) -> tuple[tuple[str, GenericArg], ...]:
+    """Generics by name as a key of a dict."""
+    return tuple(sorted((sizes or {}).items(), key=lambda item: item[0]))
 
 
 def _default(slot: Slot) -> Any:

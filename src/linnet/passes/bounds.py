@@ -151,13 +151,18 @@ def input_requirements(
     )
 
 
-def bound_requirements(binding: Binding, entry: str) -> tuple[Requirement, ...]:
+def bound_requirements(
+    binding: Binding, entry: str, forms: Mapping[str, GenericArg] | None = None
+) -> tuple[Requirement, ...]:
     """What the entry of a bound model asks of its inputs; the model's generics need not be given
-    again when a requirement is checked."""
+    again when a requirement is checked. `forms` gives the entry's own dtypes and shapes."""
     program = binding.program
     function = program.entries(binding.block)[entry]
     values = binding.generics
-    args: dict[GenericVar, GenericArg] = {}
+    own = forms or {}
+    args: dict[GenericVar, GenericArg] = {
+        g.var: own[g.name] for g in function.generics if g.name in own
+    }
     fixed: dict[str, int] = {}
     for generic in function.generics:
         value = values.get(generic.name)

@@ -65,7 +65,6 @@ class Entry:
         There `exact` numerics runs the bodies too, but XLA may skip a rounding between two
         operations unless the outer `jax.jit` has `compiler_options` that forbid it.
         """
-        from linnet.jax.runtime.model import merged
 
         program = self._program
         arrays = same_parameters(self._parameters, params)
@@ -74,7 +73,9 @@ class Entry:
         if traced:
             how = replace(how, donate=False, whole=True, trainable=True, traced=True)
         with settings():
-            checked = program.read(self.name, merged(program, self.name, inputs, named), generics)
+            checked = program.read(
+                self.name, program.signature(self.name).together(inputs, named), generics
+            )
             loaded = program.loaded(self.name, how, checked)
             callee = loaded.code.callee
             tree = self._tree(loaded, params, arrays) if callee.takes_block else None

@@ -14,7 +14,7 @@ from jax import lax
 from linnet.backends.checks import Bounds
 from linnet.backends.errors import InputError, StateError
 from linnet.backends.inputs import Checked, Reader, numpy_dtype
-from linnet.backends.signature import Signature
+from linnet.backends.signature import Signature, frozen
 from linnet.backends.source import block_args
 from linnet.ir import Function
 from linnet.jax.runtime.arrays import JaxArrays, settings, zeros_of
@@ -22,7 +22,7 @@ from linnet.jax.runtime.code import EntryCode, Loaded, Settings, execute, genera
 from linnet.jax.runtime.results import outside, structs
 from linnet.jax.runtime.tree import Trees
 from linnet.passes import Binding
-from linnet.types import DType, DTypeVar, GenericArg, PackVar
+from linnet.types import DType, GenericArg
 
 
 class Program:
@@ -53,7 +53,7 @@ class Program:
     def code(
         self, name: str, how: Settings, sizes: Mapping[str, GenericArg] | None = None
     ) -> EntryCode:
-        key = (name, how, _frozen(sizes))
+        key = (name, how, frozen(sizes))
         if key not in self._codes:
             title = str(self.binding.block or self.binding.program.root)
             self._codes[key] = generate(self.binding, name, how, self.present, sizes, title)
@@ -61,12 +61,8 @@ class Program:
 
     def loaded(self, name: str, how: Settings, checked: Checked) -> Loaded:
         """The entry's code for these inputs; dtype and shape generics are part of it."""
-        sizes = {
-            g.name: checked.generics[g.var]
-            for g in self.signature(name).generics
-            if isinstance(g.var, DTypeVar | PackVar)
-        }
-        key = (name, how, _frozen(sizes))
+        sizes = self.signature(name).forms(checked.generics)
+        key = (name, how, frozen(sizes))
         if key not in self._loaded:
             self._loaded[key] = execute(self.code(name, how, sizes or None), self.binding, name)
         return self._loaded[key]
@@ -118,10 +114,6 @@ class Program:
         return kept if np.array_equal(np.asarray(kept), content) else array
 
 
-def _frozen(sizes: Mapping[str, GenericArg] | None) -> Any:
-    return tuple(sorted((sizes or {}).items(), key=lambda item: item[0]))
-
-
 class Model:
     """A loaded model: `model(...)` runs its default entry, `run_entry` any.
 
@@ -145,7 +137,7 @@ class Model:
     def __call__(self, *inputs: Any, **named: Any) -> Any:
         """Runs the default entry; inputs in order or by name."""
         return self.run_entry(
-            self._default(), merged(self._program, self._default(), inputs, named)
+            self._default(), self._program.signature(self._default()).together(inputs, named)
         )
 
     def _default(self) -> str:
@@ -280,22 +272,5 @@ def source_of(
     program: Program, name: str, generics: Mapping[str, Any] | None, how: Settings
 ) -> str:
     signature = program.signature(name)
-    known = signature.given_generics(generics)
-    sizes = {
-        g.name: known[g.var]
-        for g in signature.generics
-        if isinstance(g.var, DTypeVar | PackVar) and g.var in known
-    }
+    sizes = signature.forms(signature.given_generics(generics))
     return program.code(name, how, sizes or None).generated.text
-
-
-def merged(program: Program, name: str, inputs: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    """Inputs in order and by name as `run_entry` takes them."""
-    if not named:
-        return list(inputs)
-    signature = program.signature(name)
-    for slot, value in zip(signature.slots, inputs, strict=False):
-        if slot.name in named:
-            raise signature.fail(f"the input `{slot.name}` is given twice")
-        named[slot.name] = value
-    return named

@@ -14,7 +14,7 @@ import numpy as np
 from linnet.backends.checks import Bounds
 from linnet.backends.errors import InputError, StateError
 from linnet.backends.inputs import Checked, Reader, numpy_dtype
-from linnet.backends.signature import Signature
+from linnet.backends.signature import Signature, frozen
 from linnet.dims import Dim, Symbol
 from linnet.native.emit.module import Generated
 from linnet.native.runtime.code import Entry, Symbols, generate, load_symbols
@@ -27,7 +27,7 @@ from linnet.native.runtime.profile import Part
 from linnet.native.runtime.values import NumPyArrays, flattened, rebuilt, results
 from linnet.native.toolchain.build import build, is_built
 from linnet.passes import Binding
-from linnet.types import DType, DTypeVar, GenericArg, PackVar, TensorType
+from linnet.types import DType, GenericArg, TensorType
 
 Array = np.ndarray[Any, Any]
 Sizes = Mapping[str, GenericArg]
@@ -77,14 +77,7 @@ class Model:
         if name is None:
             known = ", ".join(sorted(self._entries)) or "none"
             raise InputError(f"the model has no default entry: use run_entry with one of {known}")
-        if not named:
-            return self.run_entry(name, list(inputs))
-        signature = self._signature(name)
-        for slot, value in zip(signature.slots, inputs, strict=False):
-            if slot.name in named:
-                raise signature.fail(f"the input `{slot.name}` is given twice")
-            named[slot.name] = value
-        return self.run_entry(name, named)
+        return self.run_entry(name, self._signature(name).together(inputs, named))
 
     def run_entry(
         self, name: str, inputs: Any = (), generics: Mapping[str, Any] | None = None
@@ -94,7 +87,7 @@ class Model:
         signature = self._signature(name)
         with self._lock:
             checked = Reader(signature, NumPyArrays()).read(inputs, generics)
-            sizes = _own_sizes(signature, checked.generics)
+            sizes = signature.forms(checked.generics)
             self._find(name, sizes)
             self._bounds.check(signature, checked)
             entry = self._entry(name, sizes)
@@ -140,7 +133,7 @@ class Model:
     def _entry(self, name: str, sizes: Sizes) -> Entry:
         """The entry's machine code, compiled where the cache has none, bound to weights and
         states."""
-        key = (name, _frozen(sizes))
+        key = (name, frozen(sizes))
         if key not in self._loaded:
             generated = self._code(name, sizes)
             path = self._paths.get(key)
@@ -158,12 +151,12 @@ class Model:
             wanted: list[Key] = []
             for name in names:
                 signature = self._signature(name)
-                if any(isinstance(g.var, DTypeVar | PackVar) for g in signature.generics):
+                if signature.is_open:
                     continue  # there is code for each dtype and shape
                 key = (name, ())
                 self._find(name, {})
                 if key not in self._loaded and key not in self._paths:
-                    self._bounds.of(signature)
+                    self._bounds.of(signature, {})
                     self._code(name, {})
                     wanted.append(key)
             if note is not None and not all(self._is_built(key) for key in wanted):
@@ -210,7 +203,7 @@ class Model:
 
     def _find(self, name: str, sizes: Sizes) -> None:
         """Takes up an entry's code as an earlier process kept it."""
-        key = (name, _frozen(sizes))
+        key = (name, frozen(sizes))
         if key in self._generated or key in self._unkept:
             return
         kept_name = self._kept_name(name, sizes)
@@ -219,20 +212,20 @@ class Model:
             self._unkept[key] = kept_name
             return
         self._generated[key], self._paths[key] = kept.generated, kept.path
-        self._bounds.known.setdefault(name, kept.requirements)
+        self._bounds.known.setdefault(key, kept.requirements)
         self._weights.claim(kept.generated.joined)
 
     def _keep(self, key: Key) -> None:
         """Keeps an entry's code for later processes."""
         kept_name = self._unkept.get(key)
-        if kept_name is None or key[0] not in self._bounds.known:
+        if kept_name is None or key not in self._bounds.known:
             return
         generated = self._generated[key]
-        Kept.write(kept_name, generated, self._bounds.known[key[0]], self._object(generated))
+        Kept.write(kept_name, generated, self._bounds.known[key], self._object(generated))
         self._unkept[key] = None
 
     def _code(self, name: str, sizes: Mapping[str, GenericArg]) -> Generated:
-        key = (name, _frozen(sizes))
+        key = (name, frozen(sizes))
         if key not in self._generated:
             title = self._facts.title
             self._generated[key] = generate(
@@ -300,22 +293,9 @@ class Model:
         if name is None:
             raise InputError("name an entry: the model has no default one")
         signature = self._signature(name)
-        return self._code(name, _own_sizes(signature, signature.given_generics(generics))).text
+        return self._code(name, signature.forms(signature.given_generics(generics))).text
 
 
 def _zeros(type_: TensorType) -> Array:
     assert isinstance(type_.dtype, DType)
     return untouched_zeros([dim.constant or 0 for dim in type_.dims], numpy_dtype(type_.dtype))
-
-
-def _own_sizes(signature: Signature, generics: Mapping[Any, GenericArg]) -> Sizes:
-    """The dtypes and shapes among an entry's own generics: code is made for each of them."""
-    return {
-        g.name: generics[g.var]
-        for g in signature.generics
-        if g.var in generics and isinstance(g.var, DTypeVar | PackVar)
-    }
-
-
-def _frozen(sizes: Mapping[str, GenericArg]) -> Any:
-    return tuple(sorted(sizes.items(), key=lambda item: item[0]))

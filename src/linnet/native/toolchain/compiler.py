@@ -1,6 +1,7 @@
 """Finding a C++ compiler, and the flags for it.
 
-`CXX`, then g++, then clang++, then PyPI's `ziglang`; the first that answers `--version`.
+`CXX`, then g++, then clang++, the first that answers `--version`; else PyPI's `ziglang`, whose
+version is that of the package, as asking it takes seconds.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from functools import cache
+from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -61,17 +63,24 @@ def find_toolchain() -> Toolchain:
                 f"the compiler that CXX names does not run: {escape_text(named, 200)}"
             )
         return found
-    candidates = [(path,) for name in ("g++", "clang++") if (path := shutil.which(name))]
-    if find_spec("ziglang") is not None:
-        candidates.append((sys.executable, "-m", "ziglang", "c++"))  # type: ignore[arg-type]
-    for command in candidates:
-        found = _try(command)
+    for name in ("g++", "clang++"):
+        path = shutil.which(name)
+        found = _try((path,)) if path else None
         if found is not None:
             return found
+    if find_spec("ziglang") is not None:
+        return _zig((sys.executable, "-m", "ziglang", "c++"))
     raise NativeError(
         "the native backend needs a C++ compiler and found none: install g++ or clang++, "
         "name one with CXX, or `pip install ziglang`"
     )
+
+
+def _zig(command: tuple[str, ...]) -> Toolchain:
+    try:
+        return Toolchain(command, f"ziglang {metadata.version('ziglang')}")
+    except metadata.PackageNotFoundError:
+        return _try(command) or Toolchain(command, "ziglang")
 
 
 def _try(command: tuple[str, ...]) -> Toolchain | None:

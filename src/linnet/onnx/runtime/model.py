@@ -78,14 +78,7 @@ class Model:
         if name is None:
             known = ", ".join(sorted(self._entries)) or "none"
             raise InputError(f"the model has no default entry: use run_entry with one of {known}")
-        if not named:
-            return self.run_entry(name, list(inputs))
-        signature = self._signature(name)
-        for slot, value in zip(signature.slots, inputs, strict=False):
-            if slot.name in named:
-                raise signature.fail(f"the input `{slot.name}` is given twice")
-            named[slot.name] = value
-        return self.run_entry(name, named)
+        return self.run_entry(name, self._signature(name).together(inputs, named))
 
     def run_entry(
         self, name: str, inputs: Any = (), generics: Mapping[str, Any] | None = None

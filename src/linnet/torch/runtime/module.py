@@ -10,20 +10,18 @@ import torch
 
 from linnet.backends.errors import InputError, StateError
 from linnet.backends.inputs import Checked
-from linnet.backends.signature import Signature
+from linnet.backends.signature import Signature, frozen
 from linnet.passes import Binding
 from linnet.torch.emit.dtypes import WIDE
 from linnet.torch.runtime.code import Loaded, Settings, execute
 from linnet.torch.runtime.inputs import TORCH, Reader
 from linnet.torch.runtime.joined import Layout, storage_of
-from linnet.torch.runtime.shared import Live, Shared, frozen
+from linnet.torch.runtime.shared import Live, Shared
 from linnet.torch.runtime.tree import Container, Epoch, Node, build_node, find_tensor, lazy_zeros
 from linnet.types import (
     DType,
-    DTypeVar,
     EnumType,
     OptionalType,
-    PackVar,
     StructType,
     TensorType,
     TupleType,
@@ -61,14 +59,7 @@ class Model(Container):
         if name is None:
             known = ", ".join(sorted(self._linnet.entries)) or "none"
             raise InputError(f"the model has no default entry: use run_entry with one of {known}")
-        if named:
-            signature = self._linnet.signature(name)
-            for slot, value in zip(signature.slots, inputs, strict=False):
-                if slot.name in named:
-                    raise signature.fail(f"the input `{slot.name}` is given twice")
-                named[slot.name] = value
-            return self.run_entry(name, named)
-        return self.run_entry(name, list(inputs))
+        return self.run_entry(name, self._linnet.signature(name).together(inputs, named))
 
     def run_entry(
         self, name: str, inputs: Any = (), generics: Mapping[str, Any] | None = None
@@ -112,11 +103,7 @@ class Model(Container):
             raise
 
     def _loaded(self, name: str, signature: Signature, checked: Checked, layout: Layout) -> Loaded:
-        sizes = {
-            g.name: checked.generics[g.var]
-            for g in signature.generics
-            if isinstance(g.var, DTypeVar | PackVar)
-        }
+        sizes = signature.forms(checked.generics)
         key = (name, frozen(sizes))
         live = self._live
         if key not in live.loaded:
@@ -147,9 +134,7 @@ class Model(Container):
         name, settings = self._linnet.default, self._linnet.settings
         if name is None or settings.trainable or settings.numerics == "exact":
             return
-        if any(
-            isinstance(g.var, DTypeVar | PackVar) for g in self._linnet.signature(name).generics
-        ):
+        if self._linnet.signature(name).is_open:
             return
         with self._live.lock:
             layout = self._layout()

@@ -10,7 +10,7 @@ import torch
 
 from linnet.backends.checks import Bounds
 from linnet.backends.errors import InputError
-from linnet.backends.signature import Signature
+from linnet.backends.signature import Signature, frozen
 from linnet.backends.source import block_args
 from linnet.ir import Function
 from linnet.passes import Binding, Storage
@@ -68,11 +68,6 @@ class Shared:
                 self.binding, name, settings, self.present, sizes, title, storage
             )
         return self.codes[key]
-
-
-def frozen(sizes: Mapping[str, GenericArg] | None) -> Any:
-    """Sizes as a key of a dict."""
-    return tuple(sorted((sizes or {}).items(), key=lambda item: item[0]))
 
 
 def _storage_key(storage: Storage | None) -> Any:
