@@ -123,6 +123,7 @@ def test_run_hands_its_options_on(monkeypatch: pytest.MonkeyPatch) -> None:
         "dtype": "bf16",
         "numerics": "fast",
         "raw": True,
+        "weights": None,
         "cache_dir": None,
     }
 

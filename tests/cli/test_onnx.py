@@ -51,7 +51,8 @@ def source(tmp_path: Path) -> Path:
 def test_text(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["onnx", "--entry", "run", "--bind", "N=2", str(source)]) == 0
     text = capsys.readouterr().out
-    assert "Gemm" in text and "layer.weight" in text
+    assert "Gemm" in text
+    assert "layer.weight" in text and "layer.bias" not in text  # as in a file without weights
 
 
 def test_a_file_with_weights_runs_alone(source: Path, tmp_path: Path) -> None:
@@ -67,6 +68,17 @@ def test_weights_are_for_files(source: Path, tmp_path: Path) -> None:
     assert main(["onnx", "--entry", "run", *given]) == 2
 
 
+def test_a_file_that_cannot_be_written(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ["onnx", "--entry", "run", "--bind", "N=2", str(source), "-o"]
+    assert main([*given, str(tmp_path / "no" / "m.onnx")]) == 1
+    assert "m.onnx` cannot be written: there is no such folder" in capsys.readouterr().err
+    assert main([*given, str(source)]) == 1
+    assert "is a file that the model is read from" in capsys.readouterr().err
+    assert source.read_text(encoding="utf-8") == TEXT
+
+
 def test_a_size_that_no_input_shows_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -74,5 +86,5 @@ def test_a_size_that_no_input_shows_is_named(
     body = "pub entry run<Steps: Dim>() -> i64 { return cast<i64>(Steps) }"
     path.write_text(f"module steps\n{body}\n", encoding="utf-8")
     assert main(["onnx", "--entry", "run", str(path)]) == 1
-    assert "`Steps`" in capsys.readouterr().err
+    assert "`Steps`, which no input's shape gives: give it a value" in capsys.readouterr().err
     assert main(["onnx", "--entry", "run", "--bind", "Steps=3", str(path)]) == 0

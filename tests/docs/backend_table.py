@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 
 import linnet
-from linnet.backends.limits import Limit
+from linnet.backends.limits import Difference, Limit
 from linnet.backends.natives import Native, Table
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "backends.md"
@@ -66,6 +66,12 @@ def generated() -> str:
         limits: tuple[Limit, ...] = import_module(f"linnet.{name}.limits").LIMITS
         said = "; ".join(f"{limit.what}, as {limit.reason}" for limit in limits) or "nothing"
         lines.append(f"- {title}: {said}.")
+    lines += ["", "What a runtime does otherwise, and cannot say while it runs:", ""]
+    for title, name in BACKENDS.items():
+        others: tuple[Difference, ...] = getattr(
+            import_module(f"linnet.{name}.limits"), "DIFFERENCES", ()
+        )
+        lines += [f"- {title}: {other.what}; {other.instead}." for other in others]
     return "\n".join(lines)
 
 

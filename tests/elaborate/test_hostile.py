@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
+from tests.patience import patient
 
 from linnet.elaborate import check
 from linnet.packages import load_sources
@@ -131,9 +131,8 @@ def test_hostile(name: str, tmp_path: Path) -> None:
     source, code = SOURCES[name]
     path = tmp_path / "a.linnet"
     path.write_text(source, encoding="utf-8")
-    start = time.process_time()
-    program = check(load_sources([path]))
-    assert time.process_time() - start < 5
+    with patient():
+        program = check(load_sources([path]))
     errors = {d.code for d in program.diagnostics if d.severity == "error"}
     assert errors == (set() if code is None else errors | {code})
     assert len(program.diagnostics) <= 600

@@ -194,6 +194,7 @@ CASES = [
     Given("concat", (GRID, GRID[:, :1]), np.concatenate([GRID, GRID[:, :1]], 1), {"axis": 1}),
     Given("slice", (GRID,), GRID[:, 1:3, 0:4:2], {"bounds": (None, dims(1, 3, 1), dims(0, 4, 2))}),
     Given("slice", (GRID,), GRID[:, 3:3], {"bounds": (None, dims(3, 3, 1), None)}),
+    Given("slice", (GRID[:, :0],), GRID[:, :0], {"bounds": (None, dims(1, 0, 2), None)}),
     Given(
         "gather",
         (GRID, array(I32, [2, 0])),
@@ -315,6 +316,7 @@ FAILURES = [
         "the max of no elements",
     ),
     (Given("slice", (GRID,), GRID, {"bounds": (dims(0, 3, 1), None, None)}), "leaves an axis"),
+    (Given("slice", (GRID[:0],), GRID[:0], {"bounds": (dims(2, 0, 2), None, None)}), "leaves an"),
     (Given("reshape", (GRID,), GRID[0]), "do not fill"),
 ]
 

@@ -56,12 +56,7 @@ class Run:
         checked_ = model_module.Reader(signature, model_module.NumPyArrays()).read(
             self.inputs, self.generics
         )
-        sizes = {
-            g.name: checked_.generics[g.var]
-            for g in signature.generics
-            if isinstance(g.var, model_module.DTypeVar | model_module.PackVar)
-        }
-        return model._code(self.entry, sizes)
+        return model._code(self.entry, signature.forms(checked_.generics))
 
 
 def together(texts: Sequence[str]) -> str:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import linnet.native
 from linnet.native import load
 from linnet.native.emit import names
+from linnet.native.emit.blocks import Structs
 from linnet.native.runtime.profile import table
+from linnet.native.toolchain.build import build
+from linnet.native.toolchain.compiler import find_toolchain
 
 from ..torch.toy import GENERICS, TOY
 from .support import checked
@@ -126,6 +131,56 @@ def test_names_of_cpp_are_only_names(tmp_path: Path, numerics: str) -> None:
     want = (inner * 6 + inner + x * 7 + x) * 1.0 + 2
     assert np.allclose(model.run_entry("main", [x, x, 2]), want)
     assert sorted(model.state_paths()) == ["blocks.delete", "context.delete"]
+
+
+def test_long_names_stay_apart() -> None:
+    given = names.Names()
+    for stem in ("x" * 60, "X" * 60, "x" * 46 + "_a"):
+        assert len({given.fresh(stem) for _ in range(20)}) == 20
+
+
+def test_no_name_is_a_macros(tmp_path: Path) -> None:
+    """All that this compiler knows where generated code stands are asked for."""
+    toolchain = find_toolchain()
+    source = tmp_path / "macros.cpp"
+    source.write_text('#include "linnet/support.h"\n')
+    root = Path(linnet.native.__file__).parent
+    said = subprocess.run(
+        [*toolchain.command, *toolchain.flags("fast"), f"-I{root / 'support'}",
+         f"-I{root / 'kernels' / 'include'}", "-dM", "-E", str(source)],
+        capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    macros = set(re.findall(r"^#define ([A-Za-z]\w*)", said, re.MULTILINE))
+    assert {"assert", "offsetof", "stdin", "EOF", "NULL"} & macros
+    for name in sorted(macros):
+        given = names.Names()
+        found = [given.fresh(name) for _ in range(5)]
+        assert not macros & {*found, Structs(given).member(name)}, name
+
+
+GLOBAL = (
+    "timezone daylight tzname signgam environ tm timespec time_t clock_t lldiv_t div_t uint "
+    "max_align_t nullptr_t float_t double_t ssize_t pid_t off_t alloca offsetof strdupa errno "
+    "math_errhandling pthread_cleanup_push stdin assert index gamma y0 j1 linnet_model Held"
+).split()
+
+
+def test_names_of_the_systems_headers_are_only_names(tmp_path: Path) -> None:
+    """Entries, which the code that Python calls stands beside, are called so, and inputs."""
+    tops = "".join(
+        f"pub entry {name}({name}_: Tensor[2; f32]) -> Tensor[2; f32] {{\n"
+        f"    let y[i] = sum[j] {name}_[j] * {name}_[i]\n    return y\n}}\n"
+        for name in GLOBAL
+    )
+    program = checked(tmp_path, f"module m\n{tops}")
+    model = load(program, numerics="exact")
+    parts = ['#include "linnet/support.h"']
+    for number, name in enumerate(GLOBAL):
+        code = re.sub(r"\blinnet_(open|close|bind|run)\b", rf"linnet_\1_{number}",
+                      model.generated_source(name))  # fmt: skip
+        # Whatever the system's headers have is in the global namespace, where the text stands.
+        parts.append(re.sub(r"\blinnet_model\b", f"linnet_model_{number}", code))
+    build("\n".join(parts), "exact", ("-O0",))
 
 
 def test_comments_stay_on_their_line() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from linnet.backends.errors import InputError, StateError
 from linnet.native import Model, RunError, load
+from linnet.native.errors import NativeError
 from linnet.native.runtime.packing import Weight, Weights
 
 from .support import checked, difference
@@ -64,6 +65,57 @@ def test_messages_speak_the_signature(model: Model, inputs: Any, message: str) -
     assert model.state("total").tolist() == [0, 0]
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        *(({"threads": wrong}, f"threads is an integer from 1 to 1024, not {wrong!r}")
+          for wrong in ("two", 1.5, -1, 0, 1025, 2**40, True)),
+        ({"weights_format": 5}, "weights_format is one of f32, .*, not 5"),
+        ({"weights_format": {"*": ["int8"]}}, "weights_format is one of f32, .*, not .'int8'."),
+        ({"weights_format": {3: "int8"}}, "weights_format takes patterns of paths, not 3"),
+        ({"weights_format": {"lm_head.*": "int8", "*": "int4"}},
+         r"weights_format names `lm_head.\*`, which is no parameter of the model \(such as"),
+        ({"present": ["linear.bias", "nope\n"]}, r"present names `nope\\n`, which is no parameter"),
+        ({"present": "linear.bias"}, "present is a list of parameters' paths, not 'linear.bias'"),
+        ({"generics": [2]}, "generics is a dict of values by name, not a list"),
+    ],
+)  # fmt: skip
+def test_options_that_make_no_sense_are_refused(
+    program: Any, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        load(program, **{"generics": {"N": 2}, **options})
+
+
+def test_the_environment_is_checked_as_the_options_are(
+    program: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for wrong in ("two", "0", "-5", "1025", "9" * 30, " 3", "\u0663"):
+        monkeypatch.setenv("LINNET_THREADS", wrong)
+        with pytest.raises(NativeError, match="LINNET_THREADS is an integer from 1 to 1024, not `"):
+            load(program, generics={"N": 2})
+        load(program, generics={"N": 2}, threads=1)  # which goes before it
+    monkeypatch.setenv("LINNET_THREADS", "4")
+    monkeypatch.setenv("LINNET_ISA", "rubbish")
+    with pytest.raises(NativeError, match="LINNET_ISA is one of portable"):
+        load(program, generics={"N": 2})
+
+
+@pytest.mark.parametrize("size", [2**45, 2**61])
+def test_what_no_memory_holds_is_named(size: int, tmp_path: Path) -> None:
+    text = """module m
+pub block M<N: Dim> {
+    MEMBER: Tensor[N; f32]
+    pub entry get() -> Tensor[N; f32] { return kept }
+}
+"""
+    for member in ("state kept", "param kept"):
+        told = f"the {member.split()[0].replace('param', 'parameter')} `kept`"
+        source = checked(tmp_path, text.replace("MEMBER", member))
+        with pytest.raises(MemoryError, match=f"{told} of shape .*it takes {size * 4:,} bytes"):
+            load(source, generics={"N": size})
+
+
 def test_wrong_entry_lists_the_entries(model: Model) -> None:
     with pytest.raises(InputError, match="the model's entries: add, project"):
         model.run_entry("nope")
@@ -73,6 +125,7 @@ def test_wrong_entry_lists_the_entries(model: Model) -> None:
 
 def test_a_call_that_fails_part_way_says_so_until_reset(model: Model) -> None:
     assert model.run_entry("add", [f32(1, 2), 5, 0]).tolist() == [3, 5]
+    model._bounds.known["add", ()] = ()  # else the call is refused before it runs
     with pytest.raises(RunError, match=r"divided by zero at .*program.linnet:9"):
         model.run_entry("add", [f32(1, 2), 0, 0])
     with pytest.raises(StateError, match="reset_state"):
@@ -121,6 +174,21 @@ def test_weights_formats(tmp_path: Path, wanted: Any) -> None:
     assert error < bound.get(wanted if isinstance(wanted, str | None) else "", 2e-2)
     if wanted in (None, "f32"):  # given back from the packed form
         assert difference(made.parameters["linear.weight"], weight) == 0.0
+
+
+@pytest.mark.parametrize("wanted", ["int4", {"*": "int4"}, {"*": "int8_group"}], ids=str)
+def test_weights_too_large_for_a_format_are_refused(program: Any, wanted: Any) -> None:
+    weight = np.ones((64, 64), np.float32)
+    weight[3] = 1e7
+    given: dict[str, Any] = {"generics": {"N": 64}, "weights": {"linear.weight": weight}}
+    said = "weight `linear.weight`: a group of weights reaches 1e.07.*; f32, bf16 and int8 hold it"
+    for _ in range(2):
+        made = load(program, **given, weights_format=wanted)
+        with pytest.raises(NativeError, match=said):
+            made.run_entry("project", [np.ones(64, np.float32)])
+    made = load(program, **given, weights_format="int8")
+    got = made.run_entry("project", [np.ones(64, np.float32)])
+    assert difference(got / weight.sum(1), np.ones(64, np.float32)) < 2e-2
 
 
 def test_blocks_of_a_gguf_are_used_as_they_are() -> None:

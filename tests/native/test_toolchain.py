@@ -7,18 +7,25 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from linnet.native.errors import NativeError
-from linnet.native.toolchain import compiler, kernels, store
+from linnet.native.runtime.code import load_symbols
+from linnet.native.toolchain import compiler, jobs, kernels, loading, store
 from linnet.native.toolchain.build import build
 from linnet.native.toolchain.compiler import find_toolchain
 from linnet.native.toolchain.store import content_key, object_file
 
+# A compiler that works for as long as whoever started it lives, and says who it is.
+SLOW = """#!/bin/sh
+[ "$1" = --version ] && exec g++ --version
+echo $$ >> "$STARTED"
+while kill -0 $PPID 2>/dev/null; do sleep 0.05; done
+"""
 TEXT = '#include "linnet/support.h"\nextern "C" int answer() { return 42; }\n'
 
 
@@ -28,6 +35,11 @@ def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     find_toolchain.cache_clear()
     yield
     find_toolchain.cache_clear()
+
+
+def both(made: Path) -> set[Path]:
+    """A file of the cache and its checksum's."""
+    return {made, made.with_name(made.name + store.SUM)}
 
 
 def write(folder: Path, file: Path) -> None:
@@ -45,7 +57,7 @@ def test_an_object_is_made_once_and_only_for_this_user(tmp_path: Path) -> None:
     assert first == second == tmp_path / "cache" / "native" / f"a{store.SUFFIX}"
     assert len(made) == 1
     assert first.parent.stat().st_mode & 0o077 == 0
-    assert sorted(p.name for p in first.parent.iterdir()) == [first.name]
+    assert sorted(p.name for p in first.parent.iterdir()) == [first.name, first.name + store.SUM]
 
 
 def test_what_others_may_change_is_not_loaded(tmp_path: Path) -> None:
@@ -84,6 +96,9 @@ def test_a_missing_compiler_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", "/nowhere/c++")
     with pytest.raises(NativeError, match="the compiler that CXX names does not run: /nowhere"):
         find_toolchain()
+    monkeypatch.setenv("CXX", "g++ '")
+    with pytest.raises(NativeError, match="CXX is no command: no closing quotation in `g\\+\\+ '`"):
+        find_toolchain()
     monkeypatch.delenv("CXX")
     monkeypatch.setattr(compiler.shutil, "which", lambda name: None)
     monkeypatch.setattr(compiler, "find_spec", lambda name: None)
@@ -117,29 +132,214 @@ def test_several_threads_and_processes_at_once(tmp_path: Path) -> None:
     assert not any(name.startswith(".") for name in left)
 
 
+def wait_for(what: Callable[[], bool]) -> None:
+    for _ in range(1200):
+        if what():
+            return
+        time.sleep(0.05)
+    raise AssertionError("it did not come to pass")
+
+
+def alive(number: int) -> bool:
+    try:
+        os.kill(number, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("call", ["kernels_object()", "build(TEXT, 'exact')"])
+def test_ctrl_c_ends_every_compiler_and_leaves_nothing(call: str, tmp_path: Path) -> None:
+    """`kill -INT` of the one process, as no terminal tells the compilers."""
+    slow, started = tmp_path / "slow", tmp_path / "started"
+    slow.write_text(SLOW)
+    slow.chmod(0o700)
+    started.touch()
+    code = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from linnet.native.toolchain.build import build\n"
+        "from linnet.native.toolchain.kernels import kernels_object\n"
+        f"TEXT = {TEXT!r}\n{call}"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "CXX": str(slow), "STARTED": str(started)},
+    )  # fmt: skip
+    wait_for(lambda: len(started.read_text().split()) > 0)
+    process.send_signal(signal.SIGINT)
+    said = process.communicate()[1]
+    assert said.rstrip().endswith("KeyboardInterrupt") and process.returncode != 0
+    numbers = [int(word) for word in started.read_text().split()]
+    wait_for(lambda: not any(map(alive, numbers)))
+    assert list((tmp_path / "cache" / "native").iterdir()) == []
+    assert len(numbers) <= min(8, os.cpu_count() or 1)  # what waited did not begin
+
+
+def test_one_failure_stops_the_others(tmp_path: Path) -> None:
+    started = tmp_path / "started"
+
+    def work(number: int) -> None:
+        if number == 1:
+            wait_for(started.exists)
+            raise NativeError("the second one failed")
+        command = ["sh", "-c", f"echo > '{started}'; sleep 600"]
+        jobs.run_command(command, tmp_path, dict(os.environ), 600)
+
+    with pytest.raises(NativeError, match="the second one failed"), jobs.Workers(2) as workers:
+        workers.map(work, [0, 1])
+    with pytest.raises(NativeError, match="stopped"), jobs.Workers(1) as workers:
+        workers._group.stop()
+        workers.map(work, [0])
+
+
+def damaged(path: Path, how: str) -> None:
+    """Changes a file of the cache, as a failing disk might."""
+    data = bytearray(path.read_bytes())
+    if how == "altered":
+        data[len(data) // 2] ^= 1
+    path.write_bytes(data[: {"empty": 0, "cut": len(data) // 2}.get(how, len(data))])
+    beside = path.with_name(path.name + store.SUM)
+    if how == "alone":
+        beside.unlink()
+    elif how == "sum":
+        beside.write_text("0" * 64)
+    elif how == "open":
+        beside.chmod(0o666)
+
+
+@pytest.mark.parametrize("how", ["empty", "cut", "altered", "alone", "sum", "open"])
+def test_a_damaged_file_is_made_again(how: str) -> None:
+    made = object_file("a", write)
+    damaged(made, how)
+    assert store.stored_file("a") is None
+    assert object_file("a", write) == made and made.read_bytes() == b"object"
+    assert store.stored_file("a") == made
+
+
+def test_a_cut_object_is_compiled_again() -> None:
+    """Which the system would map, and then end the process where it reads past the cut."""
+    made = build(TEXT, "exact")
+    damaged(made, "cut")
+    assert loading.open_object(build(TEXT, "exact")).answer() == 42
+
+
+def test_damaged_kernels_are_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their file is found by its name alone: the compile itself is not repeated here."""
+    monkeypatch.setattr(kernels, "_compile", lambda toolchain, folder, file: write(folder, file))
+    monkeypatch.setattr(kernels, "kernels_name", lambda: "kernels-x")
+    kernels._kernels_object.cache_clear()
+    made = kernels._kernels_object()
+    damaged(made, "cut")
+    kernels._kernels_object.cache_clear()
+    assert kernels._kernels_object() == made and made.read_bytes() == b"object"
+    kernels._kernels_object.cache_clear()
+
+
+@pytest.mark.parametrize("suffix", [store.SUFFIX, store.SUFFIX + store.SUM])
+def test_a_folder_in_an_objects_place_is_no_obstacle(suffix: str, tmp_path: Path) -> None:
+    (tmp_path / "cache" / "native" / f"a{suffix}" / "something").mkdir(parents=True)
+    (tmp_path / "cache" / "native").chmod(0o700)
+    made = object_file("a", write)
+    assert made.read_bytes() == b"object" and "linnet-native-" in made.parent.name
+    made.unlink()
+
+
+@pytest.mark.parametrize("kind", ["nothing", "empty"])
+def test_a_compiler_that_writes_nothing_is_named(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "compiler"
+    touch = (
+        'while [ $# -gt 0 ]; do [ "$1" = -o ] && : > "$2"; shift; done' if kind == "empty" else ""
+    )
+    script.write_text(f"#!/bin/sh\n{touch}\nexit 0\n")
+    script.chmod(0o700)
+    monkeypatch.setenv("CXX", f"{script} hi")
+    with pytest.raises(
+        NativeError, match=r"compiler hi` ended without an error, but wrote nothing"
+    ):
+        build(TEXT, "exact")
+    assert list((tmp_path / "cache" / "native").iterdir()) == []
+
+
+def test_a_full_disk_is_no_obstacle_until_the_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, tried = tmp_path / "cache" / "native", list[Path]()
+
+    def full(work: Path, file: Path) -> None:
+        tried.append(work.parent)
+        if work.parent == folder and len(tried) == 1:
+            raise OSError(28, "No space left on device")
+        if work.parent == folder:
+            raise NativeError("the compiler failed:\n/x.o: No space left on device")
+        write(work, file)
+
+    for name in ("full-1", "full-2"):
+        made = object_file(name, full)
+        assert made.read_bytes() == b"object" and "linnet-native-" in made.parent.name
+    assert tried[0] == tried[2] == folder and list(folder.iterdir()) == []
+
+    def never(work: Path, file: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(
+        NativeError, match=r"neither in `.*native`: No space left.*temporary folder: No"
+    ):
+        object_file("full-3", never)
+
+
+def test_what_the_system_does_not_load_is_named(tmp_path: Path) -> None:
+    junk = tmp_path / "junk.so"
+    junk.write_bytes(b"junk")
+    with pytest.raises(
+        NativeError, match=r"code in `.*junk.so` cannot be loaded \(.*remove that file"
+    ):
+        loading.open_object(junk)
+    with pytest.raises(NativeError, match="it has no `linnet_open`"):
+        load_symbols(build(TEXT, "exact"))
+
+
+@pytest.mark.parametrize("name", ["a $ORIGIN", "${LIB}", "caf\udce9"])
+def test_a_folder_that_the_loader_would_misread_is_refused(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LINNET_CACHE", str(tmp_path / name))
+    with pytest.raises(
+        NativeError, match=r"cannot be loaded from `.*name another folder with LINNET"
+    ):
+        object_file("a", write)
+    monkeypatch.setenv("LINNET_CACHE", str(tmp_path / "a $5,: b"))
+    assert loading.open_object(build(TEXT, "exact")).answer() == 42
+
+
+def test_an_instruction_set_that_there_is_not_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LINNET_ISA", "rubbish")
+    with pytest.raises(NativeError, match=r"LINNET_ISA is one of portable, .*, not `rubbish`"):
+        kernels.left_out()
+
+
 def test_what_a_killed_compile_leaves_is_no_object_and_goes_in_time(tmp_path: Path) -> None:
     slow = tmp_path / "slow"
-    slow.write_text('#!/bin/sh\n[ "$1" = --version ] && exec g++ --version\nsleep 600\n')
+    slow.write_text(SLOW)
     slow.chmod(0o700)
     code = f"from linnet.native.toolchain.build import build; build({TEXT!r}, 'exact')"
     folder = tmp_path / "cache" / "native"
     process = subprocess.Popen(
-        [sys.executable, "-c", code], env={**os.environ, "CXX": str(slow)}, start_new_session=True
-    )
-    for _ in range(600):
-        if folder.is_dir() and any(folder.rglob("model.cpp")):
-            break
-        time.sleep(0.1)
+        [sys.executable, "-c", code], start_new_session=True,
+        env={**os.environ, "CXX": str(slow), "STARTED": str(tmp_path / "started")},
+    )  # fmt: skip
+    wait_for(lambda: folder.is_dir() and any(folder.rglob("model.cpp")))
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     (left,) = folder.iterdir()
     assert left.name.startswith(".making-")
     made = build(TEXT, "exact")
-    assert sorted(folder.iterdir()) == sorted([left, made])  # it may still be at work
+    assert set(folder.iterdir()) == {left, *both(made)}  # it may still be at work
     old = time.time() - 2 * store.UNFINISHED_SECONDS
     os.utime(left, (old, old))
     second = build(TEXT + "// again\n", "exact")
-    assert sorted(folder.iterdir()) == sorted([made, second])
+    assert set(folder.iterdir()) == {*both(made), *both(second)}
 
 
 def test_what_nobody_has_used_for_long_goes(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -128,6 +129,22 @@ def test_what_is_no_package_or_broken_is_left_to_the_front_end(tmp_path: Path) -
     (tmp_path / "linnet.toml").write_text("[package")
     (tmp_path / "m.linnet").write_text("module m\n")
     assert warm.source_key(tmp_path / "m.linnet", None) is None
+
+
+def test_a_change_of_linnet_itself_is_seen(tmp_path: Path) -> None:
+    """By contents: an unpacked archive's files may have one size and one time in two versions."""
+    root = tmp_path / "linnet"
+    (root / "stdlib" / "nn").mkdir(parents=True)
+    file = root / "stdlib" / "nn" / "activations.linnet"
+    file.write_text("max(x, 0.0)")
+    os.utime(file, (1, 1))
+    before = warm.files_key(root)
+    assert warm.files_key(root) == before
+    (root / "notes.txt").write_text("no part of it")
+    assert warm.files_key(root) == before
+    file.write_text("max(x, 7.0)")
+    os.utime(file, (1, 1))
+    assert warm.files_key(root) != before
 
 
 def test_damaged_or_foreign_facts_are_not_used(package: Path) -> None:

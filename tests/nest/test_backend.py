@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from linnet import nest
 from linnet.native import NativeError
 from linnet.native.toolchain import compiler
 from linnet.nest import backend, run
@@ -69,7 +70,7 @@ def test_without_a_compiler_what_is_installed(monkeypatch: pytest.MonkeyPatch) -
     installed(monkeypatch, "onnxruntime", "onnx", "onnx_ir")
     assert default_backend("f32").backend == "onnx_model"
     installed(monkeypatch, "onnxruntime")
-    with pytest.raises(NestError, match="no backend to run on: there is no compiler"):
+    with pytest.raises(NestError, match="native cannot be used, as there is no compiler"):
         default_backend("f32")
     installed(monkeypatch, "torch")
     with pytest.raises(NestError, match="only the native backend has the option threads"):
@@ -113,7 +114,22 @@ def test_a_model_that_native_cannot_compile(
         run._loaded(None, Choice("native"), False, {}, 10, {"progress": said})  # type: ignore[arg-type]
 
 
+def test_what_compiling_says(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("LINNET_CACHE", str(tmp_path / "cache"))
+    assert run._compiling() == run.COMPILING
+    (tmp_path / "file").write_text("in the way", encoding="utf-8")
+    monkeypatch.setenv("LINNET_CACHE", str(tmp_path / "file"))
+    assert run._compiling().startswith(run.COMPILING_ONCE)
+
+
 def test_options_of_native_alone() -> None:
     with pytest.raises(NestError, match="only the native backend has the option threads"):
         run._choose("torch", {}, {"threads": 2})
     assert other_backend("x").backend in ("torch", "jax_source", "onnx_model")
+
+
+def test_an_option_that_the_backend_lacks_is_named(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    with pytest.raises(NestError, match="`torch` has no option `weight_format`") as caught:
+        nest.load(tmp_path, "torch", weight_format="int8")
+    assert "numerics" in caught.value.diagnostics[0].notes[0]

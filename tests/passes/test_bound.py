@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 import pytest
+from tests.patience import patient
 
 from linnet.dims import Dim, Relation
 from linnet.ir import Block, Member, Program, Sub
@@ -89,12 +89,11 @@ def test_module_without_a_block(toy: Program) -> None:
 
 
 def test_hostile_sizes_end_at_once(toy: Program) -> None:
-    start = time.perf_counter()
-    with pytest.raises(BindError, match=r"`Model.layers` has 1,000,000,000,000 elements"):
-        bind(toy, "Model", {**SIZES, "Layers": 10**12})
-    many = bind(toy, "Model", {**SIZES, "H": 1024, "MaxSeq": 10**15})
+    with patient():
+        with pytest.raises(BindError, match=r"`Model.layers` has 1,000,000,000,000 elements"):
+            bind(toy, "Model", {**SIZES, "Layers": 10**12})
+        many = bind(toy, "Model", {**SIZES, "H": 1024, "MaxSeq": 10**15})
     assert many.states[0].type.element_count == Dim.of(1024 * 10**15)
-    assert time.perf_counter() - start < 1.0
 
 
 def test_nested_arrays_are_counted_before_they_are_made() -> None:
@@ -119,12 +118,7 @@ def _weight() -> Member:
     return Member("param", "w", TensorType((Dim.of(2),), DType.F32), False)
 
 
-def test_many_layers_bind_in_milliseconds(toy: Program) -> None:
-    best = min(_timed(toy) for _ in range(3))
-    assert best < 0.2, f"{best:.3f} s for 1,000 layers"
-
-
-def _timed(toy: Program) -> float:
-    start = time.perf_counter()
-    assert len(bind(toy, "Model", {**SIZES, "Layers": 1000}).params) == 5000
-    return time.perf_counter() - start
+def test_many_layers_bind(toy: Program) -> None:
+    with patient():
+        bound = bind(toy, "Model", {**SIZES, "Layers": 10_000})
+    assert len(bound.params) == 50_000

@@ -383,3 +383,65 @@ def test_attention_over_pages(tmp_path: Path) -> None:
     with pytest.raises(EvaluationError, match="index 396 is outside"):
         Evaluator(program).run(entry.name, arrays)
     assert isinstance(asked[0].extent, Dim)
+
+
+@pytest.mark.parametrize(
+    ("divisor", "asked"),
+    [
+        ("k", "k != 0"),
+        ("k - 3", "k - 3 != 0"),
+        ("n[0]", "n != 0"),
+        ("n[0] * k", "k, n != 0"),
+        ("2", ""),
+    ],
+)
+@pytest.mark.parametrize("sign", ["/", "%"])
+def test_an_integer_divisor_is_not_zero(
+    tmp_path: Path, divisor: str, asked: str, sign: str
+) -> None:
+    text = f"entry f(a: i32, k: i32, n: Tensor[2; i32]) -> i32 {{ return a {sign} ({divisor}) }}"
+    found = entry_requirements(tmp_path, text)
+    assert [each for each in shown(found) if "!=" in each] == [asked] * bool(asked)
+    good = {"a": 1, "k": 7, "n": np.array([2, 0], np.int32)}
+    assert violations(found, good, {}) == ()
+    bad = {"a": 1, "k": 3 if "3" in divisor else 0, "n": np.array([0, 2], np.int32)}
+    said = violations(found, bad, {})
+    assert len(said) == bool(asked)
+    assert all("0" in each and "divided" in each for each in said)
+
+
+def test_divisors_inside_a_tensor_and_of_each_turn(tmp_path: Path) -> None:
+    found = entry_requirements(
+        tmp_path,
+        """
+        entry f<N: Dim>(
+            a: Tensor[N; i32], b: Tensor[N; i32], x: Tensor[N; f32], k: i32, on: bool
+        ) -> Tensor[N; i32] {
+            let y = a / b
+            let z[n] = x[n] / x[n]
+            return if on { turns(y, k) } else { y }
+        }
+        fn turns<N: Dim>(y: Tensor[N; i32], k: i32) -> Tensor[N; i32] {
+            var all = y
+            for i in 0..3 { all = all + 6 / (k - cast<i32>(i)) }
+            return all
+        }
+        """,
+    )
+    given = {"a": np.ones(3, np.int32), "k": 4, "on": True}
+    sizes = {"N": 3}
+    assert violations(found, {**given, "b": np.array([-1, 2, 5], np.int32)}, sizes) == ()
+    for b in ([-1, 0, 5], [0, 1, 2]):
+        (said,) = violations(found, {**given, "b": np.array(b, np.int32)}, sizes)
+        assert said in (
+            "`b` gives a 0 by which an integer is divided",
+            "min(`b`) is 0, and an integer is divided by it",
+        )
+    ones = np.ones(3, np.int32)
+    for k in (0, 1, 2):
+        (said,) = violations(found, {**given, "b": ones, "k": k}, sizes)
+        assert said.endswith("0, and an integer is divided by it")
+    assert violations(found, {**given, "b": ones, "k": 1, "on": False}, sizes) == ()
+    assert violations(found, {"a": ones, "k": 4, "on": True}, sizes) == ()
+    none = np.zeros(0, np.int32)
+    assert violations(found, {**given, "a": none, "b": none, "on": False}, {"N": 0}) == ()

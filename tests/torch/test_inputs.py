@@ -34,6 +34,7 @@ STEP = r"step\(token: Tensor\[Batch, 1; i32\], pos: i32\): "
     [
         ([ints(2, 1)], "takes 2 inputs, not 1"),
         ([ints(2, 1), 0, 0], "takes 2 inputs, not 3"),
+        ([ints(2, 1).to_sparse(), 0], "layout torch.sparse_coo: give a dense one"),
         ({"token": ints(2, 1)}, "the input `pos` is missing"),
         ({"token": ints(2, 1), "position": 0}, "has no input `position`"),
         ([ints(2), 0], r"`token` is Tensor\[Batch, 1; i32\], of rank 2, but got shape \[2\]"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,31 @@ pub entry run<N: Dim>(a: Tensor[N; T], b: Tensor[N; T], s: T, f: Tensor[N; f32])
             cumsum(a, axis = 0), -a)
 }
 """
+
+DIVIDED = """
+module words
+pub entry run<N: Dim>(a: Tensor[N; T], b: Tensor[N; T], s: T)
+    -> (Tensor[N; T], Tensor[N; T], Tensor[N; T], Tensor[N; T], Tensor[N; T], T, T) {
+    return (a / b, a % b, a / s, a % s, s / b, s / 3, s % TOP)
+}
+"""
+
+
+@pytest.mark.parametrize("dtype", ["u8", "u16", "u32", "u64"])
+def test_unsigned_division(dtype: str, tmp_path: Path) -> None:
+    """The largest number has the bits of -1, which is a divisor like any other."""
+    numpy = np.dtype(dtype.replace("u", "uint"))
+    top = int(np.iinfo(numpy).max)
+    text = re.sub(r"\bT\b", dtype, DIVIDED.replace("TOP", str(min(top, 2**63 - 1))))
+    program = checked(tmp_path, text)
+    model = linnet.torch.load(program, numerics="exact", compile=False)
+    a = np.array([0, 1, 7, top // 2, top - 1, top, 254], numpy)
+    b = np.array([top, top, top, 2, top, top, 255], numpy)
+    for s in (1, 3, top):
+        want = oracle(program, "run", [a, b, s])
+        got = to_numpy(model.run_entry("run", [a, b, s]))
+        for x, y in zip(got, want, strict=True):
+            np.testing.assert_array_equal(x, y)
 
 
 @pytest.mark.parametrize("dtype", ["u8", "u16", "u32", "u64"])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import operator
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -151,8 +152,9 @@ class Reader:
     def _enum(self, type_: EnumType, cases: Sequence[str], value: Any, what: str) -> int:
         if isinstance(value, str) and value in cases:
             return list(cases).index(value)
-        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(cases):
-            return int(value)
+        number = _index(value)
+        if number is not None and 0 <= number < len(cases):
+            return number
         raise self.fail(f"{what} is a case of `{type_.name}`: one of {', '.join(cases)}")
 
     # --- scalars ----------------------------------------------------------------------------------
@@ -191,7 +193,7 @@ class Reader:
             raise self.fail(f"{what} is {dtype}, not a bool")
         if dtype is DType.BOOL or not isinstance(value, numbers.Number):
             raise self.fail(f"{what} is {'a bool' if dtype is DType.BOOL else dtype}, "
-                            f"not {value!r:.80}")  # fmt: skip
+                            f"not {value!r:.80}{_way_out(value)}")  # fmt: skip
         if dtype.is_integer:
             if not isinstance(value, numbers.Integral):
                 raise self.fail(f"{what} is {dtype}, an integer, not {value!r:.80}")
@@ -244,7 +246,8 @@ class Reader:
                          f"{self.slot.name}.to(torch.{{}})")  # fmt: skip
         if value.device.type != "cpu":
             raise self.fail(f"{what} is a torch tensor on {value.device}: give it as .cpu()")
-        value = value.detach()
+        self._dense(value, what)
+        value = value.detach().resolve_conj().resolve_neg()
         if found is not DType.BF16:
             return value.numpy()
         import ml_dtypes
@@ -252,9 +255,15 @@ class Reader:
 
         return value.contiguous().view(torch.uint16).numpy().view(ml_dtypes.bfloat16)
 
+    def _dense(self, tensor: Any, what: str) -> None:
+        """Refuses a torch tensor that is not an array of all its elements."""
+        if tensor.layout is not sys.modules["torch"].strided:
+            raise self.fail(f"{what} is a torch tensor of layout {tensor.layout}: give a dense "
+                            "one, .to_dense()")  # fmt: skip
+
     def _from_numbers(self, type_: TensorType, value: Any, what: str) -> Any:
         if not isinstance(value, list | tuple | numbers.Number | np.generic):
-            raise self.fail(f"{what} is {type_}, not a {type(value).__name__}")
+            raise self.fail(f"{what} is {type_}, not a {type(value).__name__}{_way_out(value)}")
         dtype = self._dtype(type_, None, what)
         flat: list[Any] = []
         shape = self._nested(value, what, flat, 0)
@@ -322,6 +331,11 @@ ABSENT = _Absent()
 _NOTHING = TupleType(())
 
 
+def dtype_named(name: str) -> DType | None:
+    """The dtype that arrays call `name`, None where Linnet has none such."""
+    return _BY_NAME.get(name)
+
+
 def numpy_dtype(dtype: DType) -> Any:
     if dtype is not DType.BF16:
         return np.dtype(NAMES[dtype])
@@ -334,6 +348,21 @@ def _is_torch(value: Any) -> bool:
     """Whether it is a torch tensor, told without importing torch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
+
+
+def _index(value: Any) -> int | None:
+    """An integer of any type as Python's, None for what is none (a bool among them)."""
+    if isinstance(value, bool | np.bool_):
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:
+        return None
+
+
+def _way_out(value: Any) -> str:
+    """How another library's array can be given, where the value is one."""
+    return ": give it as np.asarray(...)" if hasattr(value, "__array__") else ""
 
 
 def _float(value: Any) -> float:

@@ -26,6 +26,15 @@ class Limit:
     help: str
 
 
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What a runtime does otherwise than the language says, where nothing can be refused: `what`
+    happens, and what is done `instead`."""
+
+    what: str
+    instead: str
+
+
 def limit_of(limits: Sequence[Limit], kind: str, dtype: DType | None = None) -> Limit:
     """The row of `limits` for an operation that its emitter cannot write."""
     for limit in limits:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from linnet.backends.errors import InputError
+from linnet.diagnostics.escape import escape_text
 from linnet.dims import Dim, DimError, Relation, Symbol
 from linnet.ir import NONE_DEFAULT, Function, Generic
 from linnet.types import (
@@ -125,6 +126,8 @@ class Signature:
         """What a caller says about the entry's own generics, by variable."""
         named = {g.name: g for g in self.generics}
         known: dict[Any, GenericArg] = {}
+        if values is not None and not isinstance(values, Mapping):
+            raise self.fail(f"generics come as a dict of values by name, not {_a(values)}")
         for name, value in (values or {}).items():
             if name not in named:
                 listed = ", ".join(f"`{n}`" for n in named) or "none"
@@ -168,7 +171,7 @@ class Signature:
                     raise self.fail(misfit)
                 raise self.fail(
                     f"needs the generic `{generic.name}`, which no input shows: "
-                    f"pass generics={{{generic.name!r}: ...}}"
+                    f"name it as run_entry's generics={{{generic.name!r}: ...}}"
                 )
         subst = Subst.of(known)
         for dim, extent, what in pairs:
@@ -186,6 +189,15 @@ class Signature:
         symbols = {s.name for dim in (clause.left, clause.right) for s in dim.symbols}
         said = [f"{n} = {render_arg(v)}" for n, v in values.items() if n in symbols]
         return ", ".join(said) or "these inputs"
+
+
+def entry_named(entries: Mapping[str, Function], name: object) -> Function:
+    """The entry a caller asks for. Raises `InputError` where there is none of that name."""
+    if isinstance(name, str) and name in entries:
+        return entries[name]
+    asked = escape_text(name if isinstance(name, str) else repr(name), 80)
+    known = ", ".join(sorted(entries)) or "none"
+    raise InputError(f"there is no entry `{asked}`; the model's entries: {known}")
 
 
 def frozen(sizes: Mapping[str, GenericArg] | None) -> tuple[tuple[str, GenericArg], ...]:

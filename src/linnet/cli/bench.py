@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from linnet.cli.options import NUMERICS
+from linnet.cli.options import NUMERICS, WEIGHT_FORMATS
 
 if TYPE_CHECKING:
     from linnet.nest.bench import Outcome, Report
 
 DTYPES = ("f32", "bf16", "f16")
-FORMATS = ("f32", "bf16", "int8", "int4")
 
 
 @click.command("bench")
@@ -23,13 +22,18 @@ FORMATS = ("f32", "bf16", "int8", "int4")
     multiple=True,
     help="Which to measure; several take turns. Default: the one that `run` takes.",
 )
-@click.option("--weights-format", type=click.Choice(FORMATS), help="Of the native backend.")
+@click.option("--weights-format", type=click.Choice(WEIGHT_FORMATS), help="Of the native backend.")
 @click.option("--dtype", type=click.Choice(DTYPES), help="Instead of the card's dtype.")
 @click.option("--numerics", type=click.Choice(NUMERICS), default="fast", show_default=True)
 @click.option("--prompt-tokens", type=click.IntRange(min=1), default=512, show_default=True)
 @click.option("--new-tokens", type=click.IntRange(min=1), default=64, show_default=True)
-@click.option("--threads", type=click.IntRange(min=1), help="Default: the processors it may use.")
+@click.option("--threads", type=click.IntRange(1, 1024), help="Default: the processors it may use.")
 @click.option("--repeat", type=click.IntRange(min=1), default=5, show_default=True)
+@click.option(
+    "--weights",
+    type=click.Path(exists=True, path_type=Path),
+    help="A file or folder instead of the card's weights.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Every round's values, as JSON.")
 @click.option("--cache-dir", type=click.Path(file_okay=False, path_type=Path), help="For files.")
 @click.argument("model", metavar="MODEL")
@@ -43,6 +47,7 @@ def command(
     new_tokens: int,
     threads: int | None,
     repeat: int,
+    weights: Path | None,
     as_json: bool,
     cache_dir: Path | None,
 ) -> int:
@@ -64,7 +69,7 @@ def command(
         weights_format=weights_format,
         numerics=numerics,
     )
-    report = bench_model(model, settings, cache_dir=cache_dir)
+    report = bench_model(model, settings, weights=weights, cache_dir=cache_dir)
     if as_json:
         from linnet.cli.output import show_json
 

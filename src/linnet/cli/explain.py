@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import click
 
-from linnet.cli.options import NUMERICS, parse_bindings
+from linnet.cli.options import NUMERICS, SOURCE, parse_bindings
 from linnet.diagnostics.escape import escape_text
 
 
 @click.command()
 @click.option(
-    "--backend", type=click.Choice(["torch", "jax", "onnx", "native"]), default="torch",
-    show_default=True,
+    "--backend", type=click.Choice(["torch", "jax", "onnx", "native"]),
+    help="Default: torch where it is installed, else native.",
 )  # fmt: skip
 @click.option("--device", default="cpu", show_default=True, help="Such as cpu or cuda.")
 @click.option("--entry", metavar="E", help="One entry instead of all.")
 @click.option("--bind", "bindings", metavar="G=V", multiple=True, help="A generic's value.")
 @click.option("--root", metavar="BLOCK", help="The block, where several have entries.")
 @click.option("--numerics", type=click.Choice(NUMERICS), default="fast", show_default=True)
-@click.argument("file", metavar="FILE", type=click.Path(exists=True, path_type=Path))
+@click.argument("file", metavar="FILE", type=SOURCE)
 def command(
     file: Path,
-    backend: str,
+    backend: str | None,
     device: str,
     entry: str | None,
     bindings: tuple[str, ...],
@@ -33,13 +34,15 @@ def command(
     """List each op call of FILE, the implementations the backend has, which is chosen and why;
     then what the compiler's passes did, and where.
 
-    FILE may also be a package's folder, or a model folder, whose card then gives the generics that
-    --bind leaves out.
+    FILE may also be a package's folder, a model folder or an installed card's name; the card then
+    gives the generics that --bind leaves out.
     """
     values = parse_bindings(bindings)
     from linnet.cli.decisions import describe, describe_notes, op_calls
     from linnet.cli.target import read_target
 
+    if backend is None:
+        backend = "torch" if find_spec("torch") is not None else "native"
     target = read_target(file, root, entry, values)
     calls, notes = op_calls(target, numerics, device, backend)
     for line in (*describe(calls), *describe_notes(notes)):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from linnet.cli.options import NUMERICS
+from linnet.cli.options import NUMERICS, WEIGHT_FORMATS
 
 DTYPES = ("f32", "bf16", "f16")
 
@@ -25,10 +25,15 @@ DTYPES = ("f32", "bf16", "f16")
 @click.option("--device", default=None, help="Where to run, such as cpu or cuda.")
 @click.option(
     "--weights-format",
-    metavar="FORMAT",
-    help="How native holds linear weights: f32, bf16, int8, int4 (default: as the dtype).",
+    type=click.Choice(WEIGHT_FORMATS),
+    help="How native holds linear weights; default: as the dtype.",
 )
-@click.option("--threads", type=click.IntRange(min=1), help="On native; default: all cores.")
+@click.option("--threads", type=click.IntRange(1, 1024), help="On native; default: all cores.")
+@click.option(
+    "--weights",
+    type=click.Path(exists=True, path_type=Path),
+    help="A file or folder instead of the card's weights.",
+)
 @click.option("--raw", is_flag=True, help="The prompt as it is, without the chat template.")
 @click.option("--cache-dir", type=click.Path(file_okay=False, path_type=Path), help="For files.")
 @click.argument("model", metavar="MODEL")
@@ -45,6 +50,7 @@ def command(
     device: str | None,
     weights_format: str | None,
     threads: int | None,
+    weights: Path | None,
     raw: bool,
     cache_dir: Path | None,
 ) -> int:
@@ -66,6 +72,7 @@ def command(
         backend=backend,
         dtype=dtype,
         raw=raw,
+        weights=weights,
         numerics=numerics,
         cache_dir=cache_dir,
         **options,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from linnet.cli.options import parse_bindings
+from linnet.cli.options import Bound, parse_bindings
 from linnet.cli.output import show_diagnostics, show_json
 from linnet.diagnostics import CompileError, Diagnostic, SourceFile
 from linnet.packages.display import shown_path
@@ -25,7 +25,7 @@ class Chosen:
 
     root: str | None
     entry: str | None
-    bindings: dict[str, int | str]
+    bindings: dict[str, Bound]
 
 
 @click.command()

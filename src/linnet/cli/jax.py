@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from linnet.cli.options import NUMERICS, parse_bindings
+from linnet.cli.options import NUMERICS, SOURCE, parse_bindings
 
 
 @click.command()
@@ -14,14 +14,15 @@ from linnet.cli.options import NUMERICS, parse_bindings
 @click.option("--bind", "bindings", metavar="G=V", multiple=True, help="A generic's value.")
 @click.option("--root", metavar="BLOCK", help="The block, where several have the entry.")
 @click.option("--numerics", type=click.Choice(NUMERICS), default="fast", show_default=True)
-@click.argument("file", metavar="FILE", type=click.Path(exists=True, path_type=Path))
+@click.argument("file", metavar="FILE", type=SOURCE)
 def command(
     file: Path, entry: str, bindings: tuple[str, ...], root: str | None, numerics: str
 ) -> None:
     """Print the Python source that JAX runs for one entry of FILE.
 
-    FILE may also be a package's folder, or a model folder, whose card then gives the generics that
-    --bind leaves out. Dimensions of the entry itself stay symbolic when they are left out.
+    FILE may also be a package's folder, a model folder or an installed card's name; the card then
+    gives the generics that --bind leaves out. Dimensions of the entry itself stay symbolic when
+    they are left out.
     """
     values = parse_bindings(bindings)
     from linnet.cli.target import read_target

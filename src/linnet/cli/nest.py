@@ -76,7 +76,10 @@ def check(folder: Path, as_json: bool) -> int:
 @click.option("--cache-dir", type=click.Path(file_okay=False, path_type=Path), help="For files.")
 @click.argument("name", metavar="NAME")
 def pull(name: str, cache_dir: Path | None) -> None:
-    """Fetch a model's weights, so that it runs offline afterwards; prints where they lie."""
+    """Fetch a model's weights, so that it runs offline afterwards; prints where they lie.
+
+    What is there already is checked, and fetched again where it was damaged.
+    """
     from linnet import nest
 
     for path in nest.pull(name, cache_dir=cache_dir):

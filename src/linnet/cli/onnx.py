@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from linnet.cli.options import NUMERICS, parse_bindings
+from linnet.cli.options import NUMERICS, SOURCE, parse_bindings
 
 
 @click.command()
@@ -19,24 +19,27 @@ from linnet.cli.options import NUMERICS, parse_bindings
               help="Write a model file instead of printing text.")  # fmt: skip
 @click.option("--weights", metavar="PATH", type=click.Path(exists=True, path_type=Path),
               help="Weights to put into the file.")  # fmt: skip
-@click.argument("file", metavar="FILE", type=click.Path(exists=True, path_type=Path))
+@click.argument("file", metavar="FILE", type=SOURCE)
 def command(
     file: Path, entry: str, bindings: tuple[str, ...], root: str | None, numerics: str, opset: int,
     output: Path | None, weights: Path | None,
 ) -> None:  # fmt: skip
     """Print the ONNX model of one entry of FILE, or write it to a file.
 
-    FILE may also be a package's folder, or a model folder, whose card then gives the generics that
-    --bind leaves out. Dimensions of the entry itself stay symbolic when they are left out. Without
-    --weights parameters are inputs of the model, by their paths.
+    FILE may also be a package's folder, a model folder or an installed card's name; the card then
+    gives the generics that --bind leaves out. Dimensions of the entry itself stay symbolic when
+    they are left out. Without --weights parameters are inputs of the model, by their paths.
     """
     if weights is not None and output is None:
         raise click.UsageError("--weights needs --output: a model with weights is no text")
     values = parse_bindings(bindings)
     from linnet.cli.target import read_target
     from linnet.onnx import export_model, generate_text
+    from linnet.onnx.saving import check_place
     from linnet.passes import bind
 
+    if output is not None:
+        check_place(output, [file, weights])
     target = read_target(file, root, entry, values)
     bound = bind(target.program, target.block, target.generics)
     if output is None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from linnet.api import load_program
+from linnet.cli.options import Bound
 from linnet.cli.roots import choose_root, split_bindings
 from linnet.ir import Program
 from linnet.types import GenericArg
@@ -22,7 +24,7 @@ class Target:
     program: Program
     block: str | None
     entries: Sequence[str]
-    generics: Mapping[str, int | str]
+    generics: Mapping[str, Any]
     sizes: Mapping[str, GenericArg]
 
 
@@ -34,7 +36,7 @@ class _Source:
 
 
 def read_target(
-    path: Path, root: str | None, entry: str | None, bindings: Mapping[str, int | str]
+    path: Path, root: str | None, entry: str | None, bindings: Mapping[str, Bound]
 ) -> Target:
     """Load and check `path` and choose what is bound.
 

@@ -5,17 +5,19 @@ decode = linnet.jax.load_source("package/src/lib.linnet", entry="decode", weight
 logits, state = decode(token, pos, state=state)
 """
 
-from linnet.backends.errors import InputError, StateError
-from linnet.jax.runtime.entry import Entry
-from linnet.jax.runtime.load import (
-    generate_source,
-    load,
-    load_model,
-    load_source,
-    load_source_model,
-)
-from linnet.jax.runtime.model import Model
-from linnet.jax.stablehlo import stablehlo
+from linnet.backends.errors import InputError, StateError, installed
+
+with installed("jax", "jax", "jaxlib"):
+    from linnet.jax.runtime.entry import Entry
+    from linnet.jax.runtime.load import (
+        generate_source,
+        load,
+        load_model,
+        load_source,
+        load_source_model,
+    )
+    from linnet.jax.runtime.model import Model
+    from linnet.jax.stablehlo import stablehlo
 
 __all__ = [
     "Entry",

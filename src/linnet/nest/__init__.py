@@ -72,13 +72,14 @@ def pull(
     cache_dir: str | Path | None = None,
     progress: Progress | None = None,
 ) -> builtins.list[Path]:
-    """Fetch a card's weights (and tokenizer files) and return the weight files."""
+    """Fetch a card's weights (and tokenizer files) and return the weight files. Those in the cache
+    are checked against the card's digests, and fetched again where they were damaged."""
     from linnet.nest.fetch import fetch_text_files, fetch_weights
     from linnet.nest.find import find_card
 
     progress = progress or Progress()
     found = find_card(card, cache_dir, progress)
-    files = fetch_weights(found, cache_dir, progress)
+    files = fetch_weights(found, cache_dir, progress, verify=True)
     fetch_text_files(found, files, progress)
     return files
 

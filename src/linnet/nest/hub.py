@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from linnet.nest.cache import cache_root, cached_folder
 from linnet.nest.card import CARD_NAME, Card, WeightSpec
-from linnet.nest.errors import fail, quoted
+from linnet.nest.errors import GIVE_WEIGHTS, fail, quoted
 from linnet.nest.progress import Progress
 
 CARD_PATTERNS = [CARD_NAME, "linnet.toml", "bindings.json", "README.md", "*.linnet"]
@@ -70,7 +70,7 @@ def _failed(repo: str, file: str, error: Exception) -> NoReturn:
         "E5022",
         f"{quoted(file)} of {quoted(repo)} could not be fetched",
         notes=(quoted(str(error).strip().splitlines()[0] if str(error).strip() else "", 300),),
-        help="check the network, or give weights that are already here (weights=, --weights)",
+        help=f"check the network, or {GIVE_WEIGHTS}",
     )
 
 

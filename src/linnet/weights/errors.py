@@ -56,6 +56,9 @@ def fail_all(problems: Iterable[Diagnostic]) -> None:
         raise WeightError(found)
 
 
+FETCH_AGAIN = "delete the file and download it again"
+
+
 def quoted(name: str, limit: int = 120) -> str:
     """A stranger's text for a message: on one line, of bounded length, unprintables escaped."""
     text = name if len(name) <= limit else name[: limit - 3] + "..."

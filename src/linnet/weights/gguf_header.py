@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
 
-from linnet.weights.errors import fail, quoted
+from linnet.weights.errors import FETCH_AGAIN, fail, quoted
 
 VERSIONS = (2, 3)
 PAIR_LIMIT = 65_536
@@ -71,7 +71,7 @@ def read_header(path: Path) -> GgufHeader:
             file.seek(0, 2)
             size = file.tell()
             file.seek(0)
-            return _Reader(path.name, file, size).header()
+            return _Reader(str(path), file, size).header()
     except OSError as error:
         fail("E5002", f"cannot read {quoted(str(path))}: {error.strerror}")
 
@@ -82,7 +82,7 @@ class _Reader:
         self.at = 0
 
     def bad(self, what: str) -> NoReturn:
-        fail("E5003", f"{quoted(self.name)} {what}", help="download the file again")
+        fail("E5003", f"{quoted(self.name, 300)} {what}", help=FETCH_AGAIN)
 
     def take(self, count: int) -> bytes:
         if count > self.size - self.at:

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from linnet.weights.dtypes import NUMPY, SAFETENSORS
-from linnet.weights.errors import fail, quoted
+from linnet.weights.errors import FETCH_AGAIN, fail, quoted
 from linnet.weights.files import FileAt
 from linnet.weights.source import PIECE_BYTES, TensorInfo, WeightSource
 from linnet.weights.strict_json import JsonProblem, parse_json
@@ -83,7 +83,7 @@ def _entries(file: FileAt) -> dict[str, _Entry]:
 
 
 def _bad(file: FileAt, what: str) -> NoReturn:
-    fail("E5003", f"{quoted(file.path.name)} {what}", help="download the file again")
+    fail("E5003", f"{quoted(str(file.path), 300)} {what}", help=FETCH_AGAIN)
 
 
 def _header(file: FileAt) -> tuple[dict[str, Any], int]:

@@ -132,9 +132,9 @@ class Kernels:
 
     def __init__(self, path: Path) -> None:
         self.lib = ctypes.CDLL(str(path))
-        for name in ("pack", "pack_blocks", "pack_joined", "alloc"):
+        for name in ("pack", "pack_blocks", "pack_joined", "pack_experts", "alloc"):
             getattr(self.lib, f"linnet_k_{name}").restype = ctypes.c_void_p
-        for name in ("bytes", "check_pages", "embedding", "embedding_packed"):
+        for name in ("bytes", "check_pages", "embedding", "embedding_packed", "experts"):
             getattr(self.lib, f"linnet_k_{name}").restype = ctypes.c_int64
         for name in ("error", "isa_name"):
             getattr(self.lib, f"linnet_k_{name}").restype = ctypes.c_char_p
@@ -238,32 +238,32 @@ class Kernels:
         )
 
     def rms_norm(self, x: Array, w: Array, eps: float) -> Array:
-        y = np.empty_like(x)
+        y = np.full_like(x, 77)
         args = (f32(eps), i64(len(x)), i64(x.shape[1]), address(y))
         self.lib.linnet_k_rms_norm(dtype_flag(x), address(x), address(w), *args)
         return y
 
     def layer_norm(self, x: Array, w: Array, b: Array | None, eps: float) -> Array:
-        y = np.empty_like(x)
+        y = np.full_like(x, 77)
         args = (f32(eps), i64(len(x)), i64(x.shape[1]), address(y))
         self.lib.linnet_k_layer_norm(dtype_flag(x), address(x), address(w), address(b), *args)
         return y
 
     def softmax(self, x: Array) -> Array:
-        y = np.empty_like(x)
+        y = np.full_like(x, 77)
         sizes = (i64(len(x)), i64(x.shape[1]))
         self.lib.linnet_k_softmax(dtype_flag(x), address(x), *sizes, address(y))
         return y
 
     def argmax(self, x: Array) -> Array:
-        y = np.empty(len(x), np.int32)
+        y = np.full(len(x), 77, np.int32)
         sizes = (i64(len(x)), i64(x.shape[1]))
         self.lib.linnet_k_argmax(dtype_flag(x), address(x), *sizes, address(y))
         return y
 
     def rope(self, x: Array, cos: Array, sin: Array, *, by_row: bool) -> Array:
         b, h, s, d = x.shape
-        y = np.empty_like(x)
+        y = np.full_like(x, 77)
         sizes = numbers(b, h, s, d, h * s * d, s * d, d, s * d if by_row else 0, d)
         self.lib.linnet_k_rope(
             dtype_flag(x), address(x), address(cos), address(sin), address(y), sizes
@@ -280,7 +280,7 @@ class Kernels:
         what = {(BF16, np.float32): 0, (np.float32, BF16): 1, (np.float16, np.float32): 2}.get(
             (x.dtype.type, to), 3
         )
-        y = np.empty(x.shape, to)
+        y = np.full(x.shape, 77, to)
         self.lib.linnet_k_convert(what, address(x), i64(x.size), address(y))
         return y
 
@@ -301,6 +301,51 @@ class Kernels:
             assert (y == 77).all()
             return int(bad)
         return y
+
+    def pack_experts(self, kind: str, w: Array) -> Packed:
+        """[experts, outputs, cols]; to be given to `experts` alone."""
+        count, n, k = w.shape
+        handle = self.lib.linnet_k_pack_experts(
+            KINDS[kind], dtype_flag(w), 0, address(w), i64(count), i64(n), i64(k), i64(32)
+        )
+        return Packed(self.lib, handle, count * n, k)
+
+    def experts(
+        self, w: Array, x: Array, chosen: Array, by: Array | None = None,
+        packed: Packed | None = None,
+    ) -> Any:  # fmt: skip
+        """Products with w [experts, outputs, cols] or its packed form; returns as `embedding`."""
+        rows, k = chosen.shape
+        y = np.full((rows, w.shape[1]) if by is not None else (rows, k, w.shape[1]), 77, x.dtype)
+        bad = self.lib.linnet_k_experts(
+            dtype_flag(x), numbers(rows, k, *w.shape, x.ndim == 2), packed and packed.handle,
+            address(w), address(x), address(chosen), address(by), address(y),
+        )  # fmt: skip
+        if bad >= 0:
+            assert (y == 77).all()
+            return int(bad)
+        return y
+
+    def top_k(self, x: Array, k: int) -> Array:
+        y = np.full((len(x), k), 77, np.int64)
+        sizes = (i64(len(x)), i64(x.shape[1]), i64(k))
+        self.lib.linnet_k_top_k(dtype_flag(x), address(x), *sizes, address(y))
+        return y
+
+    def delta(
+        self, q: Array, k: Array, v: Array, decay: Array, beta: Array, start: Array,
+        rows: Array | None = None, segments: Array | None = None, scale: float = 0.3,
+    ) -> tuple[Array, Array]:  # fmt: skip
+        """Outputs and memories of [batch, tokens, ...]; with segments of a line [tokens, ...]."""
+        batch, heads, keys, width = start.shape
+        out, after = np.full(v.shape, 77, np.float32), np.full_like(start, 77)
+        sizes = numbers(batch, q.shape[-3], q.shape[-2], heads, keys, width)
+        given = (q, k, v, decay, beta, start, out, after)
+        self.lib.linnet_k_delta(
+            dtype_flag(q), sizes, (ctypes.c_void_p * 8)(*(x.ctypes.data for x in given)),
+            f32(scale), address(rows), address(segments),
+        )  # fmt: skip
+        return out, after
 
     def sample(
         self, logits: Array, temperature: float, top_k: int = 0, top_p: float = 1.0,

@@ -235,3 +235,52 @@ def test_threads_change_nothing(kernels: Any) -> None:
             for y in results[1:]:
                 one, two = results[0].astype(np.float32), y.astype(np.float32)
                 np.testing.assert_allclose(one, two, atol=tolerance)
+
+
+@DTYPES
+@pytest.mark.parametrize("n", [1, 4, 40])
+def test_without_keys_results_are_zeros(kernels: Any, dtype: Any, n: int) -> None:
+    for heads, kv_heads in ((4, 2), (3, 3)):
+        q, k, v = tensors(dtype, 2, heads, kv_heads, n, 0, 20)
+        base, mask = np.array([3], np.int32), np.zeros((2, n, 0), np.uint8)
+        sinks = np.ones(heads, np.float32)
+        for inside in (False, True):
+            for given in (
+                {"offset": -1}, {"base": base}, {"base": base, "causal": True}, {"mask": mask},
+                {"mask": mask, "sinks": sinks},
+            ):  # fmt: skip
+                y = kernels.attention(q, k, v, heads_inside=inside, **given)
+                np.testing.assert_array_equal(y, np.zeros_like(q))
+
+
+@DTYPES
+@pytest.mark.parametrize("tokens", [1, 3, 40])
+def test_without_pages_results_are_zeros(kernels: Any, dtype: Any, tokens: int) -> None:
+    positions = np.zeros(tokens, np.int32)
+    for pages, places in ((0, 8), (0, 0), (2, 0)):
+        q, k, v = tensors(dtype, tokens, 4, 2, 1, places, 20)
+        table = np.zeros((tokens, pages), np.int32)
+        for rows in (None, np.zeros(tokens, np.int32)):
+            y = kernels.paged(
+                np.ascontiguousarray(q[:, :, 0]), k[0], v[0], table, positions - 1, 4, rows
+            )
+            np.testing.assert_array_equal(y, np.zeros_like(y))
+
+
+@DTYPES
+@pytest.mark.parametrize("n", [1, 20])
+def test_scores_of_minus_infinity(kernels: Any, dtype: Any, n: int) -> None:
+    """They have no share, however many come first; where there is nothing else, 0 / 0."""
+    q, k, v = tensors(dtype, 1, 2, 1, n, 300, 32)
+    q[..., 0] = 1
+    k[:, :, :280, 0] = -np.inf
+    seen = np.arange(300) >= 280
+    wanted = plain(q, np.where(np.isinf(k), 0, k).astype(dtype), v, np.tile(seen, (1, n, 1)))
+    mask = np.ones((1, n, 300), np.uint8)
+    for given in ({"offset": 299}, {"mask": mask}):
+        agree(kernels.attention(q, k, v, **given), wanted, dtype)
+    mask[:, :, 280:] = 0
+    for given in ({"offset": 279}, {"mask": mask}):
+        assert np.isnan(kernels.attention(q, k, v, **given).astype(np.float32)).all()
+    sinks = np.zeros(2, np.float32)
+    assert (kernels.attention(q, k, v, mask=mask, sinks=sinks) == 0).all()

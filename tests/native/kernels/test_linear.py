@@ -156,6 +156,30 @@ def test_not_a_number_goes_through(kernels: Any) -> None:
         assert not np.isfinite(y[1]).any()
 
 
+@pytest.mark.parametrize("dtype", [np.float32, BF16], ids=["f32", "bf16"])
+@pytest.mark.parametrize(
+    ("kind", "group", "most"),
+    [("q8", 32, 65504 * 127), ("q4", 32, 65504 * 8), ("q4", 64, 65504 * 8)],
+)
+def test_weights_that_a_scale_in_f16_cannot_reach_are_refused(
+    loaded: Any, kind: str, group: int, most: float, dtype: Any
+) -> None:
+    w = made(40, 128).astype(dtype)
+    for large in (most * 1.01, 1e20, 3e38):
+        for sign in (1, -1):
+            w[33, 70] = sign * large
+            with pytest.raises(ValueError, match=r"a group of weights reaches .*bf16 and int8"):
+                loaded.pack(kind, w, group)
+            for other in ("f32", "bf16", "int8"):
+                assert np.isfinite(loaded.pack(other, w).unpack()).all()
+    w[33, 70] = -most * 0.98
+    held = loaded.pack(kind, w, group).unpack()
+    np.testing.assert_allclose(held[33, 70], float(w[33, 70]), rtol=0.02)
+    w[33, 70], w[33, 71] = np.inf, 1e20  # no number to begin with
+    held = loaded.pack(kind, w, group).unpack()
+    assert np.isnan(held[33, 70]) and np.isfinite(held[32]).all()
+
+
 @pytest.mark.parametrize("kind", ["f32", "bf16", "int8", "q8", "q4"])
 @pytest.mark.parametrize("shape", [(32, 64), (96, 33), (160, 576)], ids=str)
 def test_one_half_gates_the_other(kernels: Any, kind: str, shape: tuple[int, int]) -> None:
@@ -193,9 +217,23 @@ def test_nothing_to_do(kernels: Any) -> None:
         assert kernels.pack(kind, made(0, 32))(made(3, 32)).shape == (3, 0)
         assert kernels.pack(kind, made(8, 32))(made(0, 32)).shape == (0, 8)
         bias = made(1, 8)[0]
-        empty = kernels.pack(kind, made(8, 0))
+        empty, halves = kernels.pack(kind, made(8, 0)), kernels.pack(kind, made(32, 0))
         for rows in (1, 40):
-            np.testing.assert_array_equal(empty(made(rows, 0), bias), np.tile(bias, (rows, 1)))
+            for x in (made(rows, 0), made(rows, 0).astype(BF16)):
+                y = empty(x, bias.astype(x.dtype))
+                np.testing.assert_array_equal(y, np.tile(bias.astype(x.dtype), (rows, 1)))
+                assert (empty(x) == 0).all()
+                assert (halves.gated(x) == 0).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, BF16], ids=["f32", "bf16"])
+def test_a_product_of_nothing_is_zeros(kernels: Any, dtype: Any) -> None:
+    for batch, m, n in ((1, 1, 7), (2, 40, 70), (5, 3, 16)):
+        a, b = np.zeros((batch, m, 0), dtype), np.zeros((batch, 0, n), dtype)
+        for transposed in (False, True):
+            right = b.transpose(0, 2, 1).copy() if transposed else b
+            y = kernels.matmul(a, right, transposed=transposed)
+            np.testing.assert_array_equal(y, np.zeros((batch, m, n), dtype))
 
 
 def test_sizes_out_of_reason_are_refused(loaded: Any) -> None:

@@ -95,6 +95,45 @@ def test_the_header_stands_alone(tmp_path: Any) -> None:
     subprocess.run([compiler, *flags, f"-I{sources.INCLUDE}", str(source)], check=True)
 
 
+STARTS_FEW = """
+import ctypes, resource, sys
+import numpy as np
+lib = ctypes.CDLL(sys.argv[1])
+if sys.argv[2] == "resized":
+    lib.linnet_k_set_threads(2)
+size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (size + (256 << 20), resource.RLIM_INFINITY))
+if sys.argv[2] == "resized":
+    lib.linnet_k_set_threads(1000)
+for _ in range(2):
+    print(lib.linnet_k_threads())
+    y = np.zeros((300, 2), np.int32)
+    lib.linnet_k_count(ctypes.c_int64(300), ctypes.c_void_p(y.ctypes.data))
+    assert (y == 1).all()
+    resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    lib.linnet_k_set_threads(3)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no limit on memory to reach")
+@pytest.mark.skipif(
+    "LINNET_TEST_KERNELS" in os.environ, reason="a sanitizer's own memory ends first"
+)
+@pytest.mark.parametrize("when", ["made", "resized"])
+def test_as_many_threads_as_the_system_starts(loaded: Any, when: str) -> None:
+    """A thousand stacks don't fit the limit: fewer threads do all of the work."""
+    out = subprocess.run(
+        [sys.executable, "-c", STARTS_FEW, str(library()), when],
+        env={**os.environ, "LINNET_THREADS": "1000", "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert out.returncode == 0, out.stderr
+    first, second = map(int, out.stdout.split())
+    assert 1 <= first < 1000
+    assert second == 3
+
+
 SANITIZERS = {
     "address,undefined": ("libasan.so", {"ASAN_OPTIONS": "detect_leaks=0"}),
     "thread": ("libtsan.so", {"TSAN_OPTIONS": "die_after_fork=0 exitcode=66"}),

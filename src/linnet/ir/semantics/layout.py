@@ -47,7 +47,8 @@ def _slice(call: Call) -> Any:
             places.append(slice(None))
             continue
         start, stop, step = map(integer, bound)
-        if not 0 <= start <= stop <= x.shape[axis] or step < 1:
+        # With a step a slice may begin that much past its end: then it is empty.
+        if not (0 <= start < stop + step and 0 <= stop <= x.shape[axis]) or step < 1:
             raise call.error(
                 f"the slice {start}:{stop}:{step} leaves an axis of extent {x.shape[axis]}"
             )

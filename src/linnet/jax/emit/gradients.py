@@ -10,7 +10,7 @@ from linnet.diagnostics import InternalError
 from linnet.ir import Grad, Param
 from linnet.jax.emit.function import HANDLERS
 from linnet.jax.emit.writer import Writer
-from linnet.types import TensorType, Type
+from linnet.types import OptionalType, TensorType, Type
 
 if TYPE_CHECKING:
     from linnet.jax.emit.module import Callee, ModuleWriter
@@ -60,9 +60,8 @@ def _backward(module: ModuleWriter, callee: Callee, grad: Grad, name: str) -> li
     )
     HANDLERS.write(w, grad.body)
     given = _gradients(w, callee, grad)
-    w.flush(frozenset().union(*(e.names for e in given)))
-    texts = iter(e.text for e in given)
-    results = [next(texts) if _is_float(p.type) else "None" for p in function.params]
+    w.flush(frozenset().union(*(e.names for e in given.values())))
+    results = [given[p.name].text if p.name in given else "None" for p in function.params]
     ending = "," if len(results) == 1 else ""
     w.line(f"return ({', '.join(results)}{ending})")
     params = tuple(Param(n, v) for n, v in zip(wanted, grad.params, strict=False))
@@ -73,18 +72,30 @@ def _backward(module: ModuleWriter, callee: Callee, grad: Grad, name: str) -> li
     ]
 
 
-def _gradients(w: Writer, callee: Callee, grad: Grad) -> list[Expr]:
-    """The gradients of the float tensor parameters, in order."""
+def _gradients(w: Writer, callee: Callee, grad: Grad) -> dict[str, Expr]:
+    """The gradients of the function's float tensor parameters, by name.
+
+    The clause gives one for each such parameter of the op as it is declared: an optional one that
+    is known to be there is a parameter by itself here, and one known to be absent is none.
+    """
     value = grad.body.results[0]
-    count = sum(_is_float(p.type) for p in callee.function.params)
-    if count == 1:
-        return [w.component(value)]
+    declared = w.module.program.functions[callee.origin].params
+    floats = [p for p in declared if _is_float(p.type)]
+    own = {p.name: p.type for p in callee.function.params}
+    there = [(k, p, own[p.name]) for k, p in enumerate(floats) if p.name in own]
+    if not there:
+        return {}
+    held = [isinstance(p.type, OptionalType) and not isinstance(t, OptionalType)
+            for _, p, t in there]  # fmt: skip
+    if len(floats) == 1 and not held[0]:
+        return {floats[0].name: w.component(value)}
     whole = w.settle(value, "gradients")
-    kinds = [p.type for p in callee.function.params if _is_float(p.type)]
-    return [
-        Expr(f"{whole.text}[{k}]", rank=rank_of(kind), names=whole.names)
-        for k, kind in enumerate(kinds)
-    ]
+    found = {}
+    for (place, param, kind), inside in zip(there, held, strict=True):
+        part = f"{whole.text}[{place}]" if len(floats) > 1 else whole.text
+        text = f"{part}[1]" if inside else part
+        found[param.name] = Expr(text, rank=rank_of(kind), names=whole.names)
+    return found
 
 
 def _is_float(type_: Type) -> bool:

@@ -16,6 +16,7 @@ from linnet.backends.emit.loops import Carried, can_take, run_text, variable_exp
 from linnet.backends.expr import Expr
 from linnet.backends.inputs import NAMES
 from linnet.backends.limits import limit_of, refusal
+from linnet.backends.names import comment
 from linnet.ir import Op, Region, Value
 from linnet.jax.emit.branches import give
 from linnet.jax.emit.names import STATE, field
@@ -105,7 +106,8 @@ def emit_while(w: Writer, op: Op, write: RegionWriter) -> None:
         give(w, body.results, state)
     if state:
         w.keep_old_state(frozenset().union(*(e.names for e in carry.first)))
-    w.line(f"{', '.join(carry.variables)} = lax.while_loop({more}, {turn}, {carry.initial})")
+    call = f"lax.while_loop({more}, {turn}, {carry.initial})"
+    w.line(f"{', '.join(carry.variables)} = {call}{_forward_only(w, op)}")
     carry.leave(op.results)
 
 
@@ -142,8 +144,18 @@ def _counted(
     if state:
         w.keep_old_state(locked.union(*(e.names for e in carry.first)))
     call = f"lax.fori_loop({bounds[0].text}, {bounds[1].text}, {turn}, {carry.initial})"
-    w.line(f"{', '.join(carry.variables)} = {call}")
+    note = "" if all(e.host for e in bounds) else _forward_only(w, op)
+    w.line(f"{', '.join(carry.variables)} = {call}{note}")
     carry.leave(op.results)
+
+
+def _forward_only(w: Writer, op: Op) -> str:
+    """A comment on a loop of unknown length: JAX's error for a reverse derivative quotes the line,
+    and says nothing of the program."""
+    if not w.module.options.trainable or op.span is None:
+        return ""
+    place = f"`{op.kind}` at {op.span.file.path}:{op.span.line}"
+    return f"  # no reverse gradient: {comment(place)}"
 
 
 def _hold_index(w: Writer, value: Value, name: str, counted: bool) -> None:

@@ -20,6 +20,8 @@ def attend(
     q: jax.Array, k: jax.Array, v: jax.Array, scale: Any, mask: jax.Array | None = None
 ) -> jax.Array:
     """softmax(scale * q k^T) v in f32; `mask` lines up with scores [B, Hk, H / Hk, Q, K]"""
+    if q.size == 0:  # without heads there are no groups of them
+        return q
     rows, heads, queries, width = q.shape
     groups = k.shape[1]
     grouped = q.reshape(rows, groups, heads // groups, queries, width)
@@ -128,12 +130,14 @@ def attend_with_sinks(
     q: jax.Array, k: jax.Array, v: jax.Array, sinks: jax.Array, scale: Any, mask: jax.Array
 ) -> jax.Array:
     """attention in which a logit for each query head joins the softmax and is dropped after it"""
+    if q.size == 0:  # without heads there are no groups of them
+        return q
     rows, heads, queries, width = q.shape
     groups = k.shape[1]
     grouped = q.reshape(rows, groups, heads // groups, queries, width)
     scores = jnp.where(mask[:, None, None], key_scores(grouped, k) * scale, -1e30)
     sink = sinks.astype(jnp.float32).reshape(1, groups, heads // groups, 1, 1)
-    peak = jnp.maximum(scores.max(-1, keepdims=True), sink)
+    peak = jnp.maximum(scores.max(-1, keepdims=True, initial=-jnp.inf), sink)
     powers = jnp.exp(scores - peak)
     weights = powers / (powers.sum(-1, keepdims=True) + jnp.exp(sink - peak))
     mixed = weighted_values(weights, v)

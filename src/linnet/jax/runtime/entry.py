@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import jax
-import jax.numpy as jnp
 
 from linnet.backends.errors import InputError
+from linnet.backends.inputs import Checked
+from linnet.diagnostics.escape import escape_text
 from linnet.jax.runtime.arrays import settings, zeros_of
+from linnet.jax.runtime.given import Flat, apart, checked_state, same_parameters
 from linnet.jax.runtime.results import outside
 
 if TYPE_CHECKING:
     from linnet.jax.runtime.code import Loaded
     from linnet.jax.runtime.model import Program
-
-Flat = Mapping[str, Any]
 
 
 class Entry:
@@ -73,29 +74,21 @@ class Entry:
         if traced:
             how = replace(how, donate=False, whole=True, trainable=True, traced=True)
         with settings():
-            checked = program.read(
-                self.name, program.signature(self.name).together(inputs, named), generics
-            )
+            together = program.signature(self.name).together(inputs, named)
+            checked = program.read(self.name, together, generics)
+            held = checked_state(program.binding, state)
             loaded = program.loaded(self.name, how, checked)
             callee = loaded.code.callee
             tree = self._tree(loaded, params, arrays) if callee.takes_block else None
-            given = self._state(state) if callee.takes_state else None
-            result, after = program.call(self.name, loaded, checked, tree, given)
+            given = self._state(held, loaded, checked, arrays)
+            with _explained(loaded):
+                result, after = program.call(self.name, loaded, checked, tree, given)
             kinds = callee.function.result_types
             made = outside(kinds[0], result) if kinds else None
-        if not self._has_state:
+        if not callee.takes_state:
             return made
-        new = program.trees.flat_states(after) if callee.writes else dict(state or {})
+        new = program.trees.flat_states(after) if callee.writes else held
         return made, new
-
-    @property
-    def _has_state(self) -> bool:
-        """Whether the entry reads or writes state at all."""
-        return bool(self._code.callee.takes_state)
-
-    @property
-    def _code(self) -> Any:
-        return self._program.code(self.name, self._how)
 
     def _tree(self, loaded: Loaded, params: Flat, arrays: Flat) -> Any:
         """The parameters as the code takes them; its own are put together once."""
@@ -106,14 +99,16 @@ class Entry:
             self._trees[key] = self._program.params(loaded, arrays.get)
         return self._trees[key]
 
-    def _state(self, state: Flat | None) -> Any:
-        known = {s.path: s.type for s in self._program.binding.states}
-        values = dict(state or {})
-        unknown = [path for path in values if path not in known]
-        if unknown:
-            raise InputError(f"there is no state `{unknown[0]}`")
-        return self._program.trees.states(
-            lambda path: values[path] if path in values else zeros_of(known[path])
+    def _state(self, held: Flat, loaded: Loaded, checked: Checked, arrays: Flat) -> Any:
+        """The states as the code takes them, zero where `held` has none."""
+        callee, program = loaded.code.callee, self._program
+        if not callee.takes_state:
+            return None
+        if loaded.code.settings.donate and callee.writes:
+            held = apart(held, checked.values, arrays)
+        kinds = {s.path: s.type for s in program.binding.states}
+        return program.trees.states(
+            lambda path: held[path] if path in held else zeros_of(kinds[path])
         )
 
     def generated_source(self, generics: Flat | None = None) -> str:
@@ -123,26 +118,23 @@ class Entry:
         return source_of(self._program, self.name, generics, self._how)
 
 
+@contextmanager
+def _explained(loaded: Loaded) -> Iterator[None]:
+    """JAX's refusal of forward mode also says which ops' own gradients stand in its way."""
+    try:
+        yield
+    except TypeError as error:
+        if "forward-mode" in str(error):
+            plan = loaded.code.plan
+            own = {plan.origins.get(n, n) for n, f in plan.functions.items() if f.grad is not None}
+            named = ", ".join(f"`{name.rpartition('::')[2]}`" for name in sorted(own))
+            error.add_note(
+                f"the `grad` clause of {escape_text(named, 800)} is a reverse gradient alone: use "
+                "jax.grad, jax.vjp or jax.jacrev, not forward mode"
+            )
+        raise
+
+
 def _traced(values: Any) -> bool:
     """Whether any of the values is being traced (under `jax.jit` or `jax.grad`)."""
     return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(values))
-
-
-def same_parameters(known: Flat, given: Flat) -> dict[str, Any]:
-    """`given`, which has to have the paths, shapes and dtypes of `known`."""
-    missing = [path for path in known if path not in given]
-    extra = [path for path in given if path not in known]
-    if missing or extra:
-        what = f"lack `{missing[0]}`" if missing else f"have no `{extra[0]}`"
-        raise InputError(f"the parameters {what}")
-    arrays = {}
-    for path, wanted in known.items():
-        value = given[path]
-        array = value if hasattr(value, "dtype") and hasattr(value, "shape") else jnp.asarray(value)
-        if tuple(array.shape) != tuple(wanted.shape) or array.dtype != wanted.dtype:
-            raise InputError(
-                f"the parameter `{path}` is {wanted.dtype}{list(wanted.shape)}, not "
-                f"{array.dtype}{list(array.shape)}"
-            )
-        arrays[path] = value
-    return arrays

@@ -17,10 +17,15 @@ from linnet.jax.runtime.arrays import settings, zeros_of
 from linnet.jax.runtime.code import Settings, generate
 from linnet.jax.runtime.entry import Entry
 from linnet.jax.runtime.model import Model, Program
+from linnet.jax.runtime.tree import repeated
 from linnet.passes import Binding, bind
 from linnet.types import GenericArg
 from linnet.weights import LoadPlan, manifest_of, open_weights, plan_load
 from linnet.weights import read_bindings as read_bindings_file
+
+# So many alike blocks in a program that repeats their code are too many: XLA's time for a program
+# grows faster than its length.
+LONG = 96
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +62,8 @@ def load(source: Source, **options: Any) -> Entry:
     """One entry of a program through StableHLO: one compiled program for each set of shapes.
 
     As `load_source`, but a call with state takes over the storage of the state it is given, so
-    that XLA updates caches where they lie.
+    that XLA updates caches where they lie. With 96 alike blocks or more their code is not repeated,
+    but compiled once, as `load_source` does it.
     """
     program, arrays = _program(source, _checked(options), True)
     return Entry(program, arrays, program.default, donate=True)
@@ -88,6 +94,7 @@ def _checked(options: Mapping[str, Any]) -> Options:
 def _program(source: Source, options: Options, whole: bool) -> tuple[Program, dict[str, jax.Array]]:
     binding = bound(source, options.root, options.entry, options.generics or {}, options.std_root)
     default = default_entry(binding, options.entry)
+    whole = whole and repeated(binding.root) < LONG
     device = jax.default_backend()
     how = Settings(
         options.numerics, device, whole, scan=not whole, donate=True, bits=device == "cpu"

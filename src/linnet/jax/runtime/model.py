@@ -13,12 +13,14 @@ from jax import lax
 
 from linnet.backends.checks import Bounds
 from linnet.backends.errors import InputError, StateError
-from linnet.backends.inputs import Checked, Reader, numpy_dtype
-from linnet.backends.signature import Signature, frozen
+from linnet.backends.inputs import Checked, numpy_dtype
+from linnet.backends.signature import Signature, entry_named, frozen
 from linnet.backends.source import block_args
 from linnet.ir import Function
-from linnet.jax.runtime.arrays import JaxArrays, settings, zeros_of
+from linnet.jax.runtime.arrays import settings, zeros_of
 from linnet.jax.runtime.code import EntryCode, Loaded, Settings, execute, generate, prepare
+from linnet.jax.runtime.given import same_parameters
+from linnet.jax.runtime.inputs import Reader
 from linnet.jax.runtime.results import outside, structs
 from linnet.jax.runtime.tree import Trees
 from linnet.passes import Binding
@@ -42,11 +44,8 @@ class Program:
         self._bounds = Bounds(binding)
 
     def signature(self, name: str) -> Signature:
+        function = entry_named(self.entries, name)
         if name not in self._signatures:
-            function = self.entries.get(name)
-            if function is None:
-                known = ", ".join(sorted(self.entries)) or "none"
-                raise InputError(f"there is no entry `{name}`; the model's entries: {known}")
             self._signatures[name] = Signature(name, function, block_args(self.binding))
         return self._signatures[name]
 
@@ -77,7 +76,7 @@ class Program:
     def read(self, name: str, inputs: Any, generics: Mapping[str, Any] | None) -> Checked:
         """The inputs as compiled code takes them, everything about them checked."""
         signature = self.signature(name)
-        checked = Reader(signature, JaxArrays()).read(inputs, generics)
+        checked = Reader(signature).read(inputs, generics)
         self._bounds.check(signature, checked)
         return checked
 
@@ -217,8 +216,6 @@ class Model:
 
     @parameters.setter
     def parameters(self, values: Mapping[str, Any]) -> None:
-        from linnet.jax.runtime.entry import same_parameters
-
         with self._lock:
             self._parameters = same_parameters(self._parameters, values)
             self._built.clear()

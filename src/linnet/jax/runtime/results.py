@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import jax
 import numpy as np
 
+from linnet.backends.errors import InputError
 from linnet.types import EnumType, OptionalType, StructType, TensorType, TupleType, Type
 
 if TYPE_CHECKING:
@@ -32,7 +34,9 @@ def structs(type_: Type, value: Any, loaded: Loaded) -> Any:
 
 
 def outside(type_: Type, value: Any) -> Any:
-    """A result as users see it: an absent optional is None."""
+    """A result as users see it: an absent optional is None, an enum its number. While JAX traces,
+    an enum stays the `int32` that it is; whether an optional is there cannot be told then, which is
+    an `InputError`."""
     match type_:
         case TupleType(items):
             return tuple(outside(t, v) for t, v in zip(items, value, strict=True))
@@ -40,8 +44,13 @@ def outside(type_: Type, value: Any) -> Any:
             return type(value)(*(outside(t, v) for (_, t), v in zip(fields, value, strict=True)))
         case OptionalType(inner):
             present, held = value
+            if isinstance(present, jax.core.Tracer):
+                raise InputError(
+                    f"a result of type {type_} is None or a value, which is not known while JAX "
+                    "traces: call the entry outside jax.jit, jax.vmap and the like"
+                )
             return outside(inner, held) if bool(present) else None
         case EnumType():
-            return int(value)
+            return value if isinstance(value, jax.core.Tracer) else int(value)
         case _:
             return value

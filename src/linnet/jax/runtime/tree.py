@@ -6,7 +6,7 @@ JAX flattens and compares named tuples fast, and one set of types serves every e
 from __future__ import annotations
 
 import re
-from collections import namedtuple
+from collections import Counter, namedtuple
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from types import MappingProxyType
@@ -156,6 +156,20 @@ def _look(
         good[key] = good.get(key, True) and some and len(held) == 1
         for c, start in zip(child, starts, strict=True):
             _look(c, start, present, good)
+
+
+def repeated(root: Instance | None) -> int:
+    """How many elements the arrays have in all that one declaration stands for, at the most."""
+    counts: Counter[tuple[str, str]] = Counter()
+    waiting = [] if root is None else [root]
+    while waiting:
+        instance = waiting.pop()
+        for name, child in instance.children.items():
+            several = child if isinstance(child, tuple) else (child,)
+            waiting += several
+            if isinstance(child, tuple):
+                counts[instance.block, name] += len(child)
+    return max(counts.values(), default=0)
 
 
 def everywhere(binding: Binding, kept: Kept) -> bool:

@@ -230,6 +230,9 @@ class ModuleWriter:
             "",
             '#include "linnet/support.h"',
             "",
+            # All of it lies in a namespace, so that its names hide those of the system's headers
+            # (`timezone`, `time_t`), instead of standing beside them.
+            "namespace linnet_model {",
             "namespace {",
             "",
             "using namespace linnet::gen;",
@@ -284,7 +287,7 @@ class ModuleWriter:
         if self.options.profile:
             clock = "    model->context.profile"
             results = [f"{clock}.begin();", *results, f"{clock}.end();"]
-        return [*lines, *results, "  });", "}"]
+        return [*lines, *results, "  });", "}", "", "}  // namespace linnet_model"]
 
     def _results(self, entry: Callee, arguments: list[str]) -> list[str]:
         results = entry.function.body.results

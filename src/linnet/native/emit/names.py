@@ -18,11 +18,28 @@ _KEYWORDS = frozenset(
     "private protected public register reinterpret_cast requires return short signed sizeof "
     "static static_assert static_cast struct switch template this thread_local throw true try "
     "typedef typeid typename union unsigned using virtual void volatile wchar_t while xor "
-    "xor_eq typeof restrict main linux unix i386 context block arena pointers inputs outputs "
+    "xor_eq typeof restrict main context block arena pointers inputs outputs "
     "sizes params states message capacity model size_t ptrdiff_t int8_t int16_t int32_t "
     "int64_t uint8_t uint16_t uint32_t uint64_t std linnet held Held linnet_open linnet_close "
-    "linnet_bind linnet_run linnet_profile operator each fill errno assert stdin stdout stderr "
-    "signbit isnan isinf isfinite isnormal fpclassify".split()
+    "linnet_bind linnet_run linnet_profile operator each fill".split()
+)
+# Macros in lower case of the C and C++ headers that generated code includes, on Linux, macOS, the
+# BSDs and Windows: a name that is a macro's means something else wherever it stands. Names of the
+# forms that other macros have, above all capitals, are changed by `safe`.
+_MACROS = frozenset(
+    "alloca assert errno environ offsetof static_assert stderr stdin stdout strdupa strndupa "
+    "math_errhandling signbit isnan isinf isfinite isnormal issubnormal iszero issignaling "
+    "iscanonical iseqsig isgreater isgreaterequal isless islessequal islessgreater isunordered "
+    "fpclassify pthread_cleanup_push pthread_cleanup_pop pthread_cleanup_push_defer_np "
+    "pthread_cleanup_pop_restore_np sched_priority be16toh be32toh be64toh htobe16 htobe32 htobe64 "
+    "htole16 htole32 htole64 le16toh le32toh le64toh htons htonl htonll ntohs ntohl ntohll "
+    "major minor makedev sigmask sa_handler sa_sigaction sv_onstack si_value w_termsig w_coredump "
+    "w_retcode w_stopsig w_stopval clearerr_unlocked feof_unlocked ferror_unlocked "
+    "fileno_unlocked getc_unlocked putc_unlocked getc putc setjmp sigsetjmp va_arg va_copy va_end "
+    "va_start linux unix i386".split()
+)
+_MACRO = re.compile(
+    r"L_[a-z]\w*|P_tmpdir|M_[A-Z0-9_]+(?:l|f|f[0-9]+x?)|(?:PRI|SCN)[a-z]\w*", re.ASCII
 )
 _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
 _CALLED = re.compile(r"\b([A-Za-z_][A-Za-z0-9_]*)\s*[(<]", re.ASCII)
@@ -34,7 +51,7 @@ def reserved() -> frozenset[str]:
     """Every word that generated code's own part may use: keywords and the support header's."""
     lines = [line for text in header_texts() for line in text.splitlines()]
     code = "\n".join(line.partition("//")[0] for line in lines)
-    return _KEYWORDS | frozenset((*_CALLED.findall(code), *_NAMED.findall(code)))
+    return _KEYWORDS | _MACROS | frozenset((*_CALLED.findall(code), *_NAMED.findall(code)))
 
 
 def safe(name: str) -> str:
@@ -45,9 +62,13 @@ def safe(name: str) -> str:
         base = f"value_{base}" if base else "value"
     if len(base) > 48:
         base = base[:48].rstrip("_")
-    if len(base) > 1 and base.isupper():  # like a macro's
-        base = f"{base}_"
-    return base
+    return _no_macro(base)
+
+
+def _no_macro(name: str) -> str:
+    """A name that by its form may be a macro's (mostly they are in capitals), changed."""
+    capitals = len(name) > 1 and name.isupper()
+    return f"{name}_" if capitals or _MACRO.fullmatch(name) else name
 
 
 class Names:
@@ -66,7 +87,7 @@ class Names:
         while name in self._taken or name in reserved() or name in others:
             number = self._next.get(stem, 2)
             self._next[stem] = number + 1
-            name = f"{stem}_{number}"
+            name = _no_macro(f"{stem}_{number}")  # `M_PI_2` is one again
         self._taken.add(name)
         others.add(name)
         return name

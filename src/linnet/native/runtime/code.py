@@ -17,6 +17,7 @@ from linnet.native.natives.table import KERNELS, selector
 from linnet.native.runtime.front import Facts
 from linnet.native.runtime.packing import Weights
 from linnet.native.runtime.profile import Node, Part, tree
+from linnet.native.toolchain.loading import open_object, symbol
 from linnet.passes import Binding, Storage, lower
 from linnet.passes.join import unread
 from linnet.types import GenericArg
@@ -59,19 +60,23 @@ class Symbols:
 
 
 def load_symbols(path: Path, library: Any = None) -> Symbols:
-    """The functions of a compiled object."""
-    library = ctypes.CDLL(str(path)) if library is None else library
-    pointer = ctypes.c_void_p
-    library.linnet_open.argtypes, library.linnet_open.restype = [], pointer
-    library.linnet_close.argtypes, library.linnet_close.restype = [pointer], None
-    library.linnet_bind.argtypes, library.linnet_bind.restype = [pointer] * 4, None
-    library.linnet_run.argtypes = [*[pointer] * 5, ctypes.c_int64]
-    library.linnet_run.restype = ctypes.c_int32
+    """The functions of a compiled object. Raises `NativeError`."""
+    library = open_object(path) if library is None else library
+    pointer, whole = ctypes.c_void_p, ctypes.c_int64
+    found: dict[str, Any] = {}
+    for name, result, arguments in (
+        ("open", pointer, []),
+        ("close", None, [pointer]),
+        ("bind", None, [pointer] * 4),
+        ("run", ctypes.c_int32, [*[pointer] * 5, whole]),
+    ):
+        function = symbol(library, f"linnet_{name}", path)
+        function.restype, function.argtypes = result, arguments
+        found[name] = function
     profile = getattr(library, "linnet_profile", None)
     if profile is not None:
-        profile.argtypes, profile.restype = [pointer, pointer, ctypes.c_int64], ctypes.c_int64
-    return Symbols(library.linnet_open, library.linnet_close, library.linnet_bind,
-                   library.linnet_run, profile)  # fmt: skip
+        profile.argtypes, profile.restype = [pointer, pointer, whole], whole
+    return Symbols(**found, profile=profile)
 
 
 class Entry:

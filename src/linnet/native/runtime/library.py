@@ -9,6 +9,7 @@ import numpy as np
 
 from linnet.native.errors import NativeError
 from linnet.native.toolchain.kernels import kernels_object
+from linnet.native.toolchain.loading import open_object, symbol
 
 Array = np.ndarray[Any, Any]
 
@@ -20,7 +21,7 @@ class Library:
 
     def __init__(self) -> None:
         self.path = kernels_object()
-        self.c = ctypes.CDLL(str(self.path))
+        self.c = open_object(self.path)
         self._scratch = np.empty(0, np.float32)
         self._declare()
 
@@ -41,7 +42,7 @@ class Library:
             ("error", ctypes.c_char_p, []),
             ("set_threads", None, [small]),
         ):
-            function = getattr(self.c, f"linnet_k_{name}")
+            function = symbol(self.c, f"linnet_k_{name}", self.path)
             function.restype, function.argtypes = result, arguments
 
     @classmethod

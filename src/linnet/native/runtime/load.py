@@ -16,8 +16,17 @@ from linnet.native.runtime import warm
 from linnet.native.runtime.code import generate
 from linnet.native.runtime.front import Facts, Front, front_of
 from linnet.native.runtime.linear import linear_weights
+from linnet.native.runtime.memory import zeros
 from linnet.native.runtime.model import Model
-from linnet.native.runtime.packing import BLOCKS, Weight, Weights, WeightsFormat, check_format
+from linnet.native.runtime.options import (
+    check_format,
+    check_generics,
+    check_patterns,
+    checked_present,
+    checked_threads,
+)
+from linnet.native.runtime.packing import BLOCKS, Weight, Weights, WeightsFormat
+from linnet.native.toolchain.kernels import wanted_isa
 from linnet.passes import bind
 from linnet.types import DTYPES, DType, GenericArg
 from linnet.weights import open_weights, plan_load
@@ -49,19 +58,26 @@ def load(
     `source` is a `.linnet` file or a package's folder (or a program loaded before). Without
     `weights` every parameter is zero, and optional ones are absent unless their paths are in
     `present`. `weights_format` quantises the weights of linear layers: `"int8"`, `"int4"`, `"bf16"`
-    or `"f32"`, or a mapping of path patterns to these. `threads` is for all models of the process
-    (default: the physical cores it may use). With `profile` the code counts where its time goes:
-    `Model.profile` shows it. Raises `CompileError`, `BindError` or `WeightError`
-    with every problem found.
+    or `"f32"`, or a mapping of path patterns to these. `threads`, 1 to 1,024, is for all models of
+    the process (default: `LINNET_THREADS`, else the physical cores it may use). With `profile` the
+    code counts where its time goes: `Model.profile` shows it. Raises `CompileError`, `BindError` or
+    `WeightError` with every problem found, `ValueError` for other options, and `MemoryError` for
+    what does not fit.
     """
     if numerics not in NUMERICS:
         raise ValueError(f"numerics is one of {', '.join(NUMERICS)}, not {numerics!r}")
     if str(device) != "cpu":
         raise ValueError(f"the native backend runs on the cpu, not on {device!r}")
+    check_generics(generics)
     check_format(weights_format)
+    threads = checked_threads(threads)
+    wanted_isa()
     front = _front(source, root, entry, generics or {}, std_root)
+    paths = {info.path for info in front.facts.params}
+    check_patterns(weights_format, paths)
+    there = checked_present(present, paths)
     if weights is None:
-        items = _zeros(front.facts, frozenset(present))
+        items = _zeros(front.facts, there)
     else:
         items = _read(front.facts.manifest, weights, bindings, cast_dtype, numerics)
     held = Weights(items, weights_format, numerics, lambda: linear_weights(front.binding))
@@ -94,7 +110,8 @@ def _zeros(facts: Facts, present: frozenset[str]) -> dict[str, Weight]:
         assert isinstance(info.type.dtype, DType)
         shape = tuple(dim.constant or 0 for dim in info.type.dims)
         dtype = numpy_dtype(info.type.dtype)
-        items[info.path] = Weight(shape, dtype, np.zeros(shape, dtype))
+        array = zeros(shape, dtype, f"the parameter `{info.path}`", np.zeros)
+        items[info.path] = Weight(shape, dtype, array)
     return items
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import mmap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,3 +21,18 @@ def untouched_zeros(shape: Sequence[int], dtype: Any) -> np.ndarray[Any, Any]:
     held = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     made: np.ndarray[Any, Any] = np.frombuffer(held, np.uint8).view(dtype)
     return made.reshape(shape)
+
+
+def zeros(
+    shape: Sequence[int], dtype: Any, what: str, make: Callable[..., Any] = untouched_zeros
+) -> np.ndarray[Any, Any]:
+    """Zeros for `what`. Raises `MemoryError` that names it where there is no room for them."""
+    try:
+        made: np.ndarray[Any, Any] = make(shape, dtype)
+    except (MemoryError, OSError, OverflowError, ValueError):
+        size = math.prod(shape) * np.dtype(dtype).itemsize
+        raise MemoryError(
+            f"there is not enough memory for {what} of shape {list(shape)} and "
+            f"{np.dtype(dtype).name}: it takes {size:,} bytes"
+        ) from None
+    return made

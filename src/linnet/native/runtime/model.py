@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -14,18 +13,19 @@ import numpy as np
 from linnet.backends.checks import Bounds
 from linnet.backends.errors import InputError, StateError
 from linnet.backends.inputs import Checked, Reader, numpy_dtype
-from linnet.backends.signature import Signature, frozen
+from linnet.backends.signature import Signature, entry_named, frozen
 from linnet.dims import Dim, Symbol
 from linnet.native.emit.module import Generated
 from linnet.native.runtime.code import Entry, Symbols, generate, load_symbols
 from linnet.native.runtime.front import Front
 from linnet.native.runtime.kept import Kept, entry_key
 from linnet.native.runtime.library import Library
-from linnet.native.runtime.memory import untouched_zeros
+from linnet.native.runtime.memory import zeros
 from linnet.native.runtime.packing import Weights
 from linnet.native.runtime.profile import Part
 from linnet.native.runtime.values import NumPyArrays, flattened, rebuilt, results
 from linnet.native.toolchain.build import build, is_built
+from linnet.native.toolchain.jobs import Workers
 from linnet.passes import Binding
 from linnet.types import DType, GenericArg, TensorType
 
@@ -120,11 +120,8 @@ class Model:
         return rebuilt(kinds[0], iter(outputs)) if kinds else None
 
     def _signature(self, name: str) -> Signature:
+        function = entry_named(self._entries, name)
         if name not in self._signatures:
-            function = self._entries.get(name)
-            if function is None:
-                known = ", ".join(sorted(self._entries)) or "none"
-                raise InputError(f"there is no entry `{name}`; the model's entries: {known}")
             self._signatures[name] = Signature(name, function, self._facts.block_args)
         return self._signatures[name]
 
@@ -161,9 +158,9 @@ class Model:
                     wanted.append(key)
             if note is not None and not all(self._is_built(key) for key in wanted):
                 note()
-            with ThreadPoolExecutor(max(len(wanted), 1)) as pool:
-                made = pool.map(lambda key: self._object(self._generated[key]), wanted)
-                self._paths.update(zip(wanted, made, strict=True))
+            with Workers(len(wanted)) as workers:
+                made = workers.map(lambda key: self._object(self._generated[key]), wanted)
+            self._paths.update(zip(wanted, made, strict=True))
             for key in wanted:
                 self._keep(key)
 
@@ -244,7 +241,7 @@ class Model:
     # --- state ----------------------------------------------------------------------------------
 
     def _zeros(self) -> dict[str, Array]:
-        return {s.path: _zeros(s.type) for s in self._facts.states}
+        return {s.path: _zeros(s.type, s.path) for s in self._facts.states}
 
     def reset_state(self) -> None:
         """Sets every state to zero. Memory that is not written to again is given back."""
@@ -296,6 +293,7 @@ class Model:
         return self._code(name, signature.forms(signature.given_generics(generics))).text
 
 
-def _zeros(type_: TensorType) -> Array:
+def _zeros(type_: TensorType, path: str) -> Array:
     assert isinstance(type_.dtype, DType)
-    return untouched_zeros([dim.constant or 0 for dim in type_.dims], numpy_dtype(type_.dtype))
+    shape = [dim.constant or 0 for dim in type_.dims]
+    return zeros(shape, numpy_dtype(type_.dtype), f"the state `{path}`")

@@ -39,14 +39,6 @@ BLOCKS: dict[str, tuple[int, tuple[str, ...], int]] = {
 }  # fmt: skip
 
 
-def check_format(wanted: WeightsFormat) -> None:
-    """Raises `ValueError` for a format that there is not."""
-    named = [wanted] if isinstance(wanted, str) else list((wanted or {}).values())
-    for name in named:
-        if name not in FORMATS:
-            raise ValueError(f"weights_format is one of {', '.join(FORMATS)}, not {name!r}")
-
-
 @dataclass(frozen=True, slots=True)
 class Form:
     """A packed matrix that holds a weight, from `first_row` on."""

@@ -24,7 +24,7 @@ from linnet.backends.source import Source
 from linnet.diagnostics import CompileError, Span
 from linnet.dims import Dim
 from linnet.dims.dim import Op as DimOp
-from linnet.native.toolchain.store import content_key, object_file, stored_file
+from linnet.native.toolchain.store import content_key, kept_file, stored_file
 from linnet.packages import Package, find_package, read_package
 from linnet.packages.files import FileError, read_bytes
 from linnet.packages.manifest import MANIFEST_NAME
@@ -37,18 +37,26 @@ _OWN = (".py", ".linnet", ".h", ".cpp")
 
 @cache
 def own_key() -> str:
-    """This copy of linnet: its files' names, sizes and times of change."""
-    parts = [__version__]
-    stack = [str(Path(linnet.__file__).parent)]
+    """This copy of linnet."""
+    return files_key(Path(linnet.__file__).parent)
+
+
+def files_key(root: Path) -> str:
+    """The places and the contents of a package's own files. Not their sizes and times: those of
+    an unpacked archive may be the same for two versions."""
+    parts: list[str | bytes] = [__version__, str(root)]
+    stack, found = [str(root)], list[str]()
     while stack:
-        with os.scandir(stack.pop()) as found:
-            for item in found:
+        with os.scandir(stack.pop()) as items:
+            for item in items:
                 if item.is_dir(follow_symlinks=False):
                     stack.append(item.path)
                 elif item.name.endswith(_OWN):
-                    facts = item.stat()
-                    parts.append(f"{item.path} {facts.st_size} {facts.st_mtime_ns}")
-    return content_key(sorted(parts))
+                    found.append(item.path)
+    for path in sorted(found):
+        with open(path, "rb", buffering=0) as file:
+            parts += [os.path.relpath(path, root), file.read()]
+    return content_key(parts)
 
 
 def source_key(source: Source, std_root: str | Path | None) -> str | None:
@@ -114,11 +122,11 @@ def write(key: str, value: Any) -> None:
     except (pickle.PicklingError, TypeError, AttributeError, RecursionError):
         return
     with suppress(OSError):
+        kept_file(key, lambda folder, file: _put(file, data), _SUFFIX)
 
-        def make(folder: Path, file: Path) -> None:
-            file.write_bytes(data)
 
-        object_file(key, make, _SUFFIX)
+def _put(file: Path, data: bytes) -> None:
+    file.write_bytes(data)
 
 
 def read(key: str, kind: type) -> Any:

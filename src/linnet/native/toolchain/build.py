@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from functools import cache
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -14,6 +14,7 @@ from linnet.native.toolchain.compiler import (
     find_toolchain,
     run_compiler,
 )
+from linnet.native.toolchain.jobs import Workers
 from linnet.native.toolchain.kernels import kernels_name, kernels_object, link_flags
 from linnet.native.toolchain.store import content_key, object_file, stored_file
 
@@ -33,8 +34,8 @@ def build(
     toolchain = find_toolchain()
     flags = (*toolchain.flags(numerics), *extra)
     key = _key(toolchain, text, flags, with_kernels)
-    with ThreadPoolExecutor(1) as pool:  # the library is compiled beside the model
-        library = pool.submit(kernels_object) if with_kernels else None
+    with Workers(1) as workers:  # the library is compiled beside the model
+        library = workers.submit(kernels_object) if with_kernels else None
         made = object_file(
             key, lambda folder, file: _compile(toolchain, flags, text, library, folder, file)
         )
@@ -67,7 +68,6 @@ def _compile(
     source.write_text(text, encoding="utf-8")
     with as_file(files("linnet.native")) as root:
         includes = [f"-I{root / 'support'}", f"-I{root / 'kernels' / 'include'}"]
-        arguments = [*flags, *includes, "-c", "-o", str(compiled), str(source)]
-        run_compiler(toolchain, arguments, folder)
+        run_compiler(toolchain, [*flags, *includes, "-c", str(source)], folder, compiled)
     link = [] if library is None else link_flags(library.result())
-    run_compiler(toolchain, [*flags, "-shared", "-o", str(file), str(compiled), *link], folder)
+    run_compiler(toolchain, [*flags, "-shared", str(compiled), *link], folder, file)

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from linnet.diagnostics.escape import escape_text
 from linnet.native.errors import NativeError
+from linnet.native.toolchain.jobs import run_command
 
 COMPILE_SECONDS = 600
 _VERSION_SECONDS = 60
@@ -56,8 +57,7 @@ def find_toolchain() -> Toolchain:
     """The compiler of this machine. Raises `NativeError` where there is none."""
     named = os.environ.get("CXX")
     if named:
-        command = tuple(shlex.split(named))
-        found = _try(command)
+        found = _try(_words(named))
         if found is None:
             raise NativeError(
                 f"the compiler that CXX names does not run: {escape_text(named, 200)}"
@@ -74,6 +74,14 @@ def find_toolchain() -> Toolchain:
         "the native backend needs a C++ compiler and found none: install g++ or clang++, "
         "name one with CXX, or `pip install ziglang`"
     )
+
+
+def _words(named: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(named))
+    except ValueError as error:  # a quote that is not closed
+        shown = escape_text(named, 200)
+        raise NativeError(f"CXX is no command: {str(error).lower()} in `{shown}`") from None
 
 
 def _zig(command: tuple[str, ...]) -> Toolchain:
@@ -96,23 +104,32 @@ def _try(command: tuple[str, ...]) -> Toolchain | None:
     return Toolchain(command, answer.stdout.strip()[:400]) if answer.returncode == 0 else None
 
 
-def run_compiler(toolchain: Toolchain, arguments: list[str], folder: Path) -> None:
-    """One run of the compiler. Raises `NativeError` with what it said."""
-    command = [*toolchain.command, *arguments]
+def run_compiler(toolchain: Toolchain, arguments: list[str], folder: Path, made: Path) -> None:
+    """One run of the compiler, which is to write the file `made`. Raises `NativeError` with what
+    it said."""
+    command = [*toolchain.command, "-o", str(made), *arguments]
     environment = {**os.environ, "LC_ALL": "C"}
     try:
-        done = subprocess.run(
-            command, cwd=folder, capture_output=True, text=True, timeout=COMPILE_SECONDS,
-            check=False, stdin=subprocess.DEVNULL, env=environment, errors="replace",
-        )  # fmt: skip
+        code, said = run_command(command, folder, environment, COMPILE_SECONDS)
     except subprocess.TimeoutExpired:
         raise NativeError(f"the compiler ran for over {COMPILE_SECONDS} seconds") from None
     except OSError as error:
         raise NativeError(f"the compiler cannot be run: {error.strerror}") from None
-    if done.returncode != 0:
-        said = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]
-        lines = "\n".join(escape_text(line, 400) for line in said[:12])
-        raise NativeError(f"the compiler failed with exit code {done.returncode}:\n{lines}")
+    if code != 0:
+        heard = [line for line in said.splitlines() if line.strip()]
+        lines = "\n".join(escape_text(line, 400) for line in heard[:12])
+        raise NativeError(f"the compiler failed with exit code {code}:\n{lines}")
+    _check_made(toolchain, made)
+
+
+def _check_made(toolchain: Toolchain, made: Path) -> None:
+    """A command that is no compiler may well exit as if all had gone well."""
+    if not made.is_file() or made.stat().st_size == 0:
+        command = escape_text(shlex.join(toolchain.command), 200)
+        raise NativeError(
+            f"the compiler `{command}` ended without an error, but wrote nothing to {made.name}: "
+            "name another one with CXX"
+        )
 
 
 @cache

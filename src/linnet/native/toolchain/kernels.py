@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from threading import Lock
 
+from linnet.diagnostics.escape import escape_text
 from linnet.native import kernels
+from linnet.native.errors import NativeError
 from linnet.native.toolchain.compiler import (
     Toolchain,
     cpu_flags,
     find_toolchain,
     run_compiler,
 )
+from linnet.native.toolchain.jobs import Workers
 from linnet.native.toolchain.store import SUFFIX, content_key, object_file
 
 _WIDE = frozenset(("avx512f", "avx512bw", "avx512dq", "avx512vl"))
@@ -28,13 +30,25 @@ _NEEDS = {
 }  # fmt: skip
 # What has everything that another has, and so takes its place.
 _HOLDS = {"avx512": {"avx2"}, "bf16": {"avx2", "avx512", "vnni"}}
+# What `LINNET_ISA` may name, as the library does.
+ISAS = ("portable", "avx2", "avx512", "avx512_vnni", "avx512_bf16", "amx")
+
+
+def wanted_isa() -> str | None:
+    """The instruction set that `LINNET_ISA` names. Raises `NativeError` for one that there is
+    not."""
+    named = os.environ.get("LINNET_ISA") or None
+    if named is not None and named not in ISAS:
+        shown = escape_text(named, 60)
+        raise NativeError(f"LINNET_ISA is one of {', '.join(ISAS)}, not `{shown}`")
+    return named
 
 
 def left_out() -> frozenset[str]:
     """The instruction sets whose kernels this processor never runs: what it lacks, and what it
     has better. None where `LINNET_ISA` may name any, or nothing is known of the processor."""
     flags = cpu_flags()
-    if not flags or os.environ.get("LINNET_ISA"):
+    if not flags or wanted_isa() is not None:
         return frozenset()
     usable = {name for name, needs in _NEEDS.items() if needs <= flags}
     beaten = set().union(*(held for name, held in _HOLDS.items() if name in usable))
@@ -93,12 +107,12 @@ def _compile(toolchain: Toolchain, folder: Path, file: Path) -> None:
     def one(source: Path) -> str:
         made = folder / f"{source.stem}.o"
         own = ["-O1"] if source.stem == "isa_portable" and "portable" in seldom_used() else []
-        run_compiler(toolchain, [*flags, *own, "-c", "-o", str(made), str(source)], folder)
+        run_compiler(toolchain, [*flags, *own, "-c", str(source)], folder, made)
         return str(made)
 
-    with ThreadPoolExecutor(max_workers=max(1, min(8, os.cpu_count() or 1))) as pool:
-        objects = list(pool.map(one, sources))
-    run_compiler(toolchain, [*kernels.LINK_FLAGS, *own_name(), "-o", str(file), *objects], folder)
+    with Workers(min(8, os.cpu_count() or 1)) as workers:
+        objects = workers.map(one, sources)
+    run_compiler(toolchain, [*kernels.LINK_FLAGS, *own_name(), *objects], folder, file)
 
 
 def own_name() -> list[str]:

@@ -46,6 +46,9 @@ class Core:
         value = self.value(held)
         if held.is_whole or (not held.dims and held.const is not None):
             return value
+        if held.const is None and any(d.constant == 0 for d in held.dims):
+            # The runtime takes an Expand of an axis of 1 to one of 0 for one that does nothing.
+            value = self.b.scalar(0, held.dtype)
         kernel = carrier("expand", held.dtype)
         wide = self.convert(value, held.dtype, kernel)
         full = self.b.once("Expand", [wide, self.sizes.vector(held.dims)], kernel)

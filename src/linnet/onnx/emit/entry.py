@@ -180,8 +180,11 @@ def _sizes(core: Core, function: Function, args: Sequence[Any], entry: str) -> N
     left = shown(places, wanted, core.sizes)
     if left:
         names = ", ".join(f"`{symbol.name}`" for symbol in left)
-        raise ExportError(f"the entry `{entry}` has {names}, which no input's shape gives: "
-                          "fix it in `sizes`", function.span)  # fmt: skip
+        raise ExportError(
+            f"the entry `{entry}` has {names}, which no input's shape gives: give it a value "
+            "(`sizes`, or `--bind` on the command line)",
+            function.span,
+        )
 
 
 def _tensors(type_: Type, value: Any) -> list[Held]:

@@ -141,7 +141,7 @@ def _many(
     table = c.b.node("Concat", columns, DType.I64, f"{hint or 'gather'}/index", axis=len(joint))
     order = [index.axis for index in found] + [axis for axis, _ in plain]
     data = c.transpose(data, x.dtype, order)
-    made = c.b.node("GatherND", [data, table], x.dtype, hint)
     lies = [*joint, *(result for _, result in plain)]
+    made = c.b.node("GatherND", [data, table], x.dtype, hint)
     back = [lies.index(k) for k in range(len(dims))]
     return Held.whole(c.transpose(made, x.dtype, back), x.dtype, dims)

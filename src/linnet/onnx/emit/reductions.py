@@ -104,12 +104,21 @@ def _extreme(
     kernel = carrier("reduce", dtype)
     wide = c.convert(value, dtype, kernel)
     made = _over(c, name, wide, kernel, axes, hint)
-    if c.exact and dtype.is_float:  # the runtime's own looks for NaN in the first place only
-        nan = c.b.node("IsNaN", [wide], DType.BOOL, hint)
-        count = _over(c, "ReduceSum", c.convert(nan, DType.BOOL, DType.I32), DType.I32, axes, hint)
-        found = c.b.node("Greater", [count, c.scalar(0, DType.I32)], DType.BOOL, hint)
-        made = c.b.node("Where", [found, c.scalar(float("nan"), kernel), made], kernel, hint)
+    if dtype.is_float:  # the runtime's own reductions look for NaN in the first place only
+        found = has_nan(c, wide, axes, hint)
+        made = c.where(found, c.scalar(float("nan"), kernel), made, kernel)
     return c.convert(made, kernel, dtype)
+
+
+def has_nan(
+    c: Core, value: ir.Value, axes: Sequence[int], hint: str, keep: bool = False
+) -> ir.Value:
+    """Whether there is a NaN along `axes`, which stay as axes of extent 1 where `keep` says so.
+    Counting in f32 takes the runtime's fast sums: never 0 where there is one."""
+    nan = c.convert(c.b.once("IsNaN", [value], DType.BOOL), DType.BOOL, DType.F32)
+    inputs = [nan, c.b.integers(*axes)]
+    count = c.b.node("ReduceSum", inputs, DType.F32, hint, keepdims=1 if keep else 0)
+    return c.b.node("Greater", [count, c.scalar(0.0, DType.F32)], DType.BOOL, hint)
 
 
 def cumsum(c: Core, a: Held, axis: int, hint: str) -> Held:

@@ -6,6 +6,7 @@ Everything here is written into the main graph, once for each size.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import onnx_ir as ir
 
@@ -13,7 +14,7 @@ from linnet.diagnostics import InternalError
 from linnet.dims import Dim, Symbol
 from linnet.dims.dim import Op
 from linnet.onnx.emit.graph import GraphBuilder
-from linnet.types import DType
+from linnet.types import DType, Subst
 
 
 class Sizes:
@@ -24,20 +25,26 @@ class Sizes:
         self.symbols: dict[Symbol, ir.Value] = {}  # scalars of i64
         self.made: dict[Dim, ir.Value] = {}
 
-    def read(self, symbol: Symbol, dim: Dim, source: ir.Value, axis: int) -> None:
-        """`symbol` is what `dim`, linear in it, shows as an extent of `source`."""
+    def read(self, symbol: Symbol, line: Line, source: ir.Value, axis: int) -> None:
+        """`symbol` is what an extent of `source`, a line in it, shows."""
         b = self.builder
         with b.outermost():
             shape = b.node("Shape", [source], DType.I64, f"{symbol.name}/shape", start=axis,
                            end=axis + 1)  # fmt: skip
             value = b.node("Squeeze", [shape, b.integers(0)], DType.I64, symbol.name)
-            offset = dim.evaluate({symbol: 0})
-            slope = dim.evaluate({symbol: 1}) - offset
-            if offset:
-                value = b.node("Sub", [value, b.scalar(offset, DType.I64)], DType.I64, symbol.name)
-            if slope != 1:
-                value = b.node("Div", [value, b.scalar(slope, DType.I64)], DType.I64, symbol.name)
+            if line.offset.constant != 0:
+                value = b.node("Sub", [value, self.scalar(line.offset)], DType.I64, symbol.name)
+            if line.slope.constant != 1:
+                value = b.node("Div", [value, self._divisor(line.slope)], DType.I64, symbol.name)
         self.symbols[symbol] = value
+
+    def _divisor(self, slope: Dim) -> ir.Value:
+        """The slope; where it is 0, any size is as good as another."""
+        value = self.scalar(slope)
+        if slope.constant is not None:
+            return value
+        one = self.builder.scalar(1, DType.I64)
+        return self.builder.node("Max", [value, one], DType.I64, "divisor")
 
     def scalar(self, dim: Dim) -> ir.Value:
         """The size as a scalar of `i64`."""
@@ -123,32 +130,64 @@ def shape_of(dims: Sequence[Dim]) -> ir.Shape:
 def shown(
     types: Sequence[tuple[ir.Value, Sequence[Dim]]], wanted: Sequence[Symbol], sizes: Sizes
 ) -> list[Symbol]:
-    """Reads each symbol of `wanted` that an input's shape shows alone; gives those none does."""
+    """Reads each symbol of `wanted` that the inputs' shapes give; gives those they don't."""
+    found = solutions([dims for _, dims in types], wanted)
+    for symbol, place in found.items():
+        sizes.read(symbol, place.line, types[place.input][0], place.axis)
+    return [symbol for symbol in wanted if symbol not in found]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """An extent as `slope * symbol + offset`, these two without the symbol."""
+
+    slope: Dim
+    offset: Dim
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The axis of an input whose extent gives a symbol once those in `line` are known."""
+
+    line: Line
+    input: int
+    axis: int
+
+
+def solutions(
+    shapes: Sequence[Sequence[Dim]], wanted: Sequence[Symbol], *, plain: bool = False
+) -> dict[Symbol, Place]:
+    """Where each symbol of `wanted` can be read off, in an order in which each needs only those
+    before it; without those that no extent gives. `plain` leaves out what a size of 0 hides: the
+    factors of a product."""
+    found: dict[Symbol, Place] = {}
     left = list(wanted)
-    for symbol in wanted:
-        place = _place(symbol, types)
-        if place is not None:
-            sizes.read(symbol, *place)
-            left.remove(symbol)
-    return left
+    while True:
+        made = {s: p for s in left if (p := _place(s, shapes, set(left), plain)) is not None}
+        if not made:
+            return found
+        found.update(made)
+        left = [symbol for symbol in left if symbol not in made]
 
 
 def _place(
-    symbol: Symbol, types: Sequence[tuple[ir.Value, Sequence[Dim]]]
-) -> tuple[Dim, ir.Value, int] | None:
-    best: tuple[Dim, ir.Value, int] | None = None
-    for value, dims in types:
+    symbol: Symbol, shapes: Sequence[Sequence[Dim]], unknown: set[Symbol], plain: bool
+) -> Place | None:
+    """The simplest extent in which the symbol alone is unknown."""
+    best: tuple[tuple[bool, int], Place] | None = None
+    for number, dims in enumerate(shapes):
         for axis, dim in enumerate(dims):
-            if dim == Dim.of(symbol):
-                return dim, value, axis
-            if dim.symbols == {symbol} and best is None and linear(dim, symbol):
-                best = dim, value, axis
-    return best
+            rank = dim != Dim.of(symbol), len(dim.symbols)
+            if dim.symbols & unknown != {symbol} or (best is not None and best[0] <= rank):
+                continue
+            line = _line(dim, symbol)
+            if line is not None and not (plain and line.slope.constant is None):
+                best = rank, Place(line, number, axis)
+    return None if best is None else best[1]
 
 
-def linear(dim: Dim, symbol: Symbol) -> bool:
-    """Whether an extent, in which no other symbol stands, gives the symbol's value."""
-    if dim.ops:
-        return False
-    zero, one, two = (dim.evaluate({symbol: k}) for k in (0, 1, 2))
-    return one != zero and two - one == one - zero
+def _line(dim: Dim, symbol: Symbol) -> Line | None:
+    offset = Subst.of({symbol: Dim.of(0)}).dim(dim)
+    slope = Subst.of({symbol: Dim.of(1)}).dim(dim) - offset
+    straight = slope.constant != 0 and slope * Dim.of(symbol) + offset == dim
+    return Line(slope, offset) if straight else None

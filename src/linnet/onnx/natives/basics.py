@@ -13,6 +13,7 @@ from linnet.onnx.emit import elementwise, views
 from linnet.onnx.emit.finish import SAME
 from linnet.onnx.emit.graph import MICROSOFT
 from linnet.onnx.emit.held import Held
+from linnet.onnx.emit.reductions import has_nan
 from linnet.onnx.emit.trace import Frame, Tracer
 from linnet.onnx.natives.model import (
     Case,
@@ -153,9 +154,12 @@ def _softmax(t: Tracer, frame: Frame, op: Op) -> Held:
 
 
 def _argmax(t: Tracer, frame: Frame, op: Op) -> Held:
+    """The runtime's own passes NaN over; in rows that have one, it looks for the first of them."""
     (x,) = operands(t, frame, op)
-    c = t.c
-    made = c.b.node("ArgMax", [in_f32(t, x)], DType.I64, op.result.name, axis=-1, keepdims=0)
+    c, wide, last = t.c, in_f32(t, x), len(x.dims) - 1
+    nan = c.convert(c.b.once("IsNaN", [wide], DType.BOOL), DType.BOOL, DType.F32)
+    keys = c.where(has_nan(c, wide, [last], "nan", keep=True), nan, wide, DType.F32)
+    made = c.b.node("ArgMax", [keys], DType.I64, op.result.name, axis=-1, keepdims=0)
     dims = result_dims(frame, op)
     return Held.whole(c.convert(made, DType.I64, DType.I32), DType.I32, dims)
 

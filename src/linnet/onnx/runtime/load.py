@@ -9,11 +9,10 @@ from typing import Any
 from linnet.backends.source import Source, bound, default_entry
 from linnet.onnx.emit.dtypes import NUMPY, concrete
 from linnet.onnx.emit.members import shape_of
-from linnet.onnx.export import DEFAULT_OPSET, read_weights
-from linnet.onnx.natives.table import NUMERICS
+from linnet.onnx.export import DEFAULT_OPSET, check_options, present_paths, read_weights
 from linnet.onnx.runtime.memory import Memory
 from linnet.onnx.runtime.model import Model
-from linnet.onnx.runtime.session import Options
+from linnet.onnx.runtime.session import Options, known_providers, known_threads
 
 
 def load_model(
@@ -39,20 +38,19 @@ def load_model(
     `BindError` or `WeightError` with every problem found, and `ExportError` when an entry is first
     called that ONNX cannot say.
     """
-    if numerics not in NUMERICS:
-        raise ValueError(f"numerics is one of {', '.join(NUMERICS)}, not {numerics!r}")
+    check_options(opset, numerics)
+    options = Options(numerics == "exact", known_providers(providers), known_threads(threads))
     binding = bound(source, root, entry, generics or {}, std_root)
     default = default_entry(binding, entry)
     memory = Memory(large=True)
     tied: dict[str, str] = {}
     if weights is None:
-        absent = {p.path for p in binding.params if p.optional} - set(present)
+        paths = present_paths(binding, present)
         tensors = {
             p.path: memory.zeros(shape_of(p.type), NUMPY[concrete(p.type.dtype)])
             for p in binding.params
-            if p.path not in absent
+            if p.path in paths
         }
     else:
         tensors, tied, _ = read_weights(binding, weights, bindings, cast_dtype, memory.copy)
-    options = Options(numerics == "exact", tuple(providers), threads)
     return Model(binding, tensors, tied, default, numerics, opset, options)

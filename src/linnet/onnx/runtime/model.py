@@ -12,13 +12,13 @@ import onnx_ir as ir
 from linnet.backends.checks import Bounds
 from linnet.backends.errors import InputError, StateError
 from linnet.backends.inputs import Checked, Reader
-from linnet.backends.signature import Signature
+from linnet.backends.signature import Signature, entry_named
 from linnet.backends.source import block_args
 from linnet.dims import Dim, Symbol
 from linnet.onnx.emit.dtypes import concrete
 from linnet.onnx.emit.entry import Written
 from linnet.onnx.emit.members import shape_of
-from linnet.onnx.emit.sizes import linear
+from linnet.onnx.emit.sizes import solutions
 from linnet.onnx.export import write
 from linnet.onnx.runtime.aliasing import updated_in_place
 from linnet.onnx.runtime.memory import Memory
@@ -32,9 +32,10 @@ from linnet.onnx.runtime.values import (
     leaves,
     pattern,
     to_ort,
+    unwrapped,
 )
 from linnet.passes import Binding
-from linnet.types import GenericArg, TensorType, Type
+from linnet.types import GenericArg, TensorType
 
 
 class Model:
@@ -65,6 +66,7 @@ class Model:
             for s in binding.states
         })  # fmt: skip
         self._signatures: dict[str, Signature] = {}
+        self._open: dict[str, frozenset[str]] = {}  # generics by entry
         self._sessions: dict[Any, EntrySession] = {}
         self._bounds = Bounds(binding)
         self._lock = threading.RLock()
@@ -88,7 +90,8 @@ class Model:
         entry that no input's shape shows."""
         signature = self._signature(name)
         with self._lock:
-            checked = Reader(signature, Arrays()).read(inputs, generics)
+            given = tuple(inputs) if isinstance(inputs, list) else inputs
+            checked = Reader(signature, Arrays()).read(unwrapped(given), generics)
             self._bounds.check(signature, checked)
             arrays = [
                 array
@@ -116,12 +119,10 @@ class Model:
         return assembled(session.written.result, results)
 
     def _signature(self, name: str) -> Signature:
+        function = entry_named(self._entries, name)
         if name not in self._signatures:
-            function = self._entries.get(name)
-            if function is None:
-                known = ", ".join(sorted(self._entries)) or "none"
-                raise InputError(f"there is no entry `{name}`; the model's entries: {known}")
             self._signatures[name] = Signature(name, function, block_args(self.binding))
+            self._open[name] = _open(self._signatures[name])
         return self._signatures[name]
 
     def _session(
@@ -135,7 +136,7 @@ class Model:
         fixed = {
             g.name: checked.generics[g.var]
             for g in signature.generics
-            if _is_fixed(g, signature) or checked.generics[g.var] == Dim.of(0)
+            if g.name not in self._open[name] or checked.generics[g.var] == Dim.of(0)
         }
         shown = tuple(
             pattern(slot.bound, value)
@@ -163,7 +164,7 @@ class Model:
         return self._sessions[key]
 
     def _write(
-        self, name: str, sizes: Mapping[str, GenericArg] | None,
+        self, name: str, sizes: Mapping[str, Any] | None,
         absent: frozenset[str] = frozenset(), *, trusting: bool = True,
     ) -> Written:  # fmt: skip
         """The entry for a session here; operators that need states in place only where they are."""
@@ -216,25 +217,22 @@ class Model:
         name = entry or self._default
         if name is None:
             raise InputError("the model has no default entry: name one")
-        sizes: dict[str, GenericArg] = {k: Dim.of(v) for k, v in (generics or {}).items()}
-        written = self._write(name, sizes or None)
+        self._signature(name)  # raises where there is no such entry
+        written = self._write(name, generics)
         return str(ir.to_onnx_text(written.model, exclude_initializers=True))
 
 
-def _is_fixed(generic: Any, signature: Signature) -> bool:
-    """Whether the model is written for one value of it: dtypes, ranks, and sizes that no input's
-    shape gives."""
-    if not isinstance(generic.var, Symbol):
-        return True
-    return not any(_shows(slot.bound, generic.var) for slot in signature.slots)
-
-
-def _shows(type_: Type, symbol: Symbol) -> bool:
-    if not isinstance(type_, TensorType):
-        return False
-    return any(
-        isinstance(d, Dim) and d.symbols == {symbol} and linear(d, symbol) for d in type_.shape
-    )
+def _open(signature: Signature) -> frozenset[str]:
+    """The generics that one model serves every value of: sizes that inputs' shapes give. Dtypes,
+    ranks and other sizes have a model for each value."""
+    shapes = [
+        [dim for dim in slot.bound.shape if isinstance(dim, Dim)]
+        for slot in signature.slots
+        if isinstance(slot.bound, TensorType)
+    ]
+    wanted = [g.var for g in signature.generics if isinstance(g.var, Symbol)]
+    found = solutions(shapes, wanted, plain=True)
+    return frozenset(g.name for g in signature.generics if g.var in found)
 
 
 def _sizes(signature: Signature, checked: Checked) -> dict[str, int]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from sys import intern
 from typing import Any
 
@@ -13,6 +14,7 @@ import onnx_ir as ir
 import onnxruntime as ort
 
 from linnet.diagnostics import InternalError
+from linnet.diagnostics.escape import escape_text
 from linnet.onnx.emit.dtypes import NUMPY
 from linnet.onnx.emit.entry import Written
 from linnet.onnx.runtime.aliasing import updated_in_place
@@ -37,6 +39,28 @@ class Options:
     threads: int = 0
 
 
+def known_providers(providers: Any) -> tuple[str, ...]:
+    """Those that this ONNX Runtime has; raises `ValueError` for others, which it would pass over
+    with a warning."""
+    there = ort.get_available_providers()
+    if isinstance(providers, str) or not isinstance(providers, Collection) or not providers:
+        given = escape_text(repr(providers), 80)
+        raise ValueError(f"providers is a list of names, such as {there[-1:]}, not {given}")
+    for name in providers:
+        if name not in there:
+            raise ValueError(f"there is no provider {escape_text(repr(name), 80)} here; this ONNX "
+                             f"Runtime has {', '.join(there)}")  # fmt: skip
+    return tuple(providers)
+
+
+def known_threads(threads: Any) -> int:
+    """A number of threads; raises `ValueError` for what is none."""
+    if isinstance(threads, bool) or not isinstance(threads, int) or not 0 <= threads <= 4096:
+        given = escape_text(repr(threads), 40)
+        raise ValueError(f"threads is a number from 0 (as ONNX Runtime likes) on, not {given}")
+    return threads
+
+
 def session_options(options: Options) -> ort.SessionOptions:
     made = ort.SessionOptions()
     made.log_severity_level = 4  # what goes wrong is raised
@@ -53,15 +77,22 @@ def shortened(graph: ir.Graph) -> list[tuple[str, str]]:
     """Numbers in place of the names that the runtime would keep for each node, value and source
     line; gives the nodes' names and lines by their numbers."""
     places: list[tuple[str, str]] = []
-    values = 0
+    taken, names = _kept(graph), count()
     for node in graph.all_nodes():
         places.append((node.name or "", intern(node.metadata_props.pop("linnet.source", ""))))
         node.name = str(len(places) - 1)
         for value in node.outputs:
             if value.name and not value.is_graph_output():
-                value.name = f"_{values}"
-                values += 1
+                value.name = next(name for name in (f"_{n}" for n in names) if name not in taken)
     return places
+
+
+def _kept(graph: ir.Graph) -> set[str]:
+    """The names that stay as they are, of this graph and of the bodies inside it: whatever the
+    source calls an input, a parameter or a state may look like a number."""
+    graphs = [graph, *graph.subgraphs()]
+    values = [v for g in graphs for v in (*g.inputs, *g.outputs, *g.initializers.values())]
+    return {value.name or "" for value in values}
 
 
 class EntrySession:
@@ -73,6 +104,9 @@ class EntrySession:
         self.written = written
         graph = written.model.graph
         self.in_place = updated_in_place(written)
+        self.idle = not graph.outputs  # gives and changes nothing: the runtime takes no such graph
+        if self.idle:
+            return
         self.places = shortened(graph)
         data = ir.to_proto(written.model).SerializeToString()
         self.session = ort.InferenceSession(
@@ -99,6 +133,8 @@ class EntrySession:
         sizes: Mapping[str, int],
     ) -> list[Array]:  # fmt: skip
         """Runs on checked inputs; states are as the entry leaves them once it returns."""
+        if self.idle:
+            return []
         written, binding = self.written, self.binding
         held = []  # what is bound is not owned by the binding
         for name, (array, dtype) in zip(written.inputs, inputs, strict=True):

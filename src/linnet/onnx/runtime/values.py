@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import onnxruntime as ort
 
+from linnet.backends.errors import InputError
 from linnet.onnx.emit.dtypes import NUMPY, ONNX
 from linnet.types import (
     DType,
@@ -29,14 +30,12 @@ class Arrays:
     """How the shared reader makes inputs: NumPy arrays; an absent optional is None."""
 
     def own(self, value: Any) -> bool:
-        return isinstance(value, ort.OrtValue)
+        return False  # the runtime's values are unwrapped before: they have no NumPy attributes
 
     def scalar(self, value: int | float | bool, dtype: DType) -> Array:
         return np.array(value, NUMPY[dtype])
 
     def array(self, value: Any, dtype: DType) -> Array:
-        if isinstance(value, ort.OrtValue):
-            value = value.numpy()
         return np.asarray(value, NUMPY[dtype])
 
     def absent(self, type_: Type, generics: Mapping[Any, GenericArg]) -> None:
@@ -44,6 +43,18 @@ class Arrays:
 
     def present(self, value: Any, nested: bool) -> Any:
         return (value,)
+
+
+def unwrapped(inputs: Any) -> Any:
+    """Inputs with the runtime's own values, also those inside tuples and dicts, as arrays."""
+    if isinstance(inputs, ort.OrtValue):
+        if not inputs.is_tensor() or inputs.data_type() == "tensor(bfloat16)":
+            raise InputError(f"an OrtValue of {inputs.data_type()} cannot be read as a NumPy array:"
+                             " give the array it is made from")  # fmt: skip
+        return inputs.numpy()
+    if isinstance(inputs, Mapping):
+        return {name: unwrapped(value) for name, value in inputs.items()}
+    return tuple(map(unwrapped, inputs)) if isinstance(inputs, tuple) else inputs
 
 
 def leaves(type_: Type, value: Any) -> Iterator[Array]:

@@ -1,4 +1,4 @@
-"""Walks an entry and what it calls, and collects each index into an axis.
+"""Walks an entry and what it calls, and collects each index into an axis and integer divisor.
 
 Only what certainly runs is followed: both sides of a condition that the inputs decide (under it as
 a guard), neither side of one that they don't; the first round of a `while`; every round of a `for`
@@ -43,6 +43,7 @@ from linnet.types import (
 # Operations looked at in all. A program that needs more gets fewer checks, never a longer wait.
 MAX_WORK = 20_000
 MAX_DEPTH = 60
+_INTEGERS = frozenset(dtype for dtype in DType if dtype.is_integer)
 
 
 class OutOfWork(Exception):
@@ -162,6 +163,9 @@ class Analysis:
         inputs = tuple(map(frame.type, op.operands))
         if op.kind == "gather":
             self.gather(op, operands, attrs["source"], inputs, result)
+        elif op.kind in ("div", "rem") and result.dtype in _INTEGERS:
+            sizes = [item for item in result.shape if isinstance(item, Dim)]
+            self.record(op, operands[1], None, sizes)
         bounds = transfer(Case(op.kind, operands, attrs, inputs, result, self.leaves))
         hosts = tuple(x.host for x in operands if x.host is not None)
         if len(hosts) < len(operands):
@@ -192,8 +196,9 @@ class Analysis:
             if how == "index" and isinstance(item, Dim):
                 self.record(op, operands[1 + number], item, sizes)
 
-    def record(self, op: Op, index: Known, extent: Dim, sizes: Sequence[Dim]) -> None:
-        """`index` is used on an axis of `extent` whenever every one of `sizes` is positive."""
+    def record(self, op: Op, index: Known, extent: Dim | None, sizes: Sequence[Dim]) -> None:
+        """`index` is used on an axis of `extent`, or as a divisor, whenever every one of `sizes` is
+        positive."""
         if self.muted or not self.depends(index):
             return
         if index.parts and all(part.bounded for part in index.parts):

@@ -158,10 +158,11 @@ class Guard:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Found:
-    """An index into an axis of `extent`. `positive` dims are at least 1 whenever it is used."""
+    """An index into an axis of `extent`, or without one an integer divisor, which is never 0.
+    `positive` dims are at least 1 whenever it is used."""
 
     index: Known
-    extent: Dim
+    extent: Dim | None
     positive: tuple[Dim, ...]
     guards: tuple[Guard, ...]
     op: Op

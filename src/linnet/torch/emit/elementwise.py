@@ -103,7 +103,10 @@ def _divide_integers(w: Writer, op: Op, a: Expr, b: Expr, dtype: DType) -> Expr:
     rem = op.kind == "rem"
     if dtype is DType.U64:
         return _called(w, "u64_remainder" if rem else "u64_divide", a, b, dtype)
-    if b.host and b.const not in (0, -1, None) and not a.host:
+    unsigned = dtype.cls == "unsigned"  # none of whose numbers is -1
+    if unsigned:
+        a, b = as_tensor(w, a, dtype), as_tensor(w, b, dtype)
+    if unsigned or (b.host and b.const not in (0, -1, None) and not a.host):
         call = "torch.fmod({a}, {b})" if rem else 'torch.div({a}, {b}, rounding_mode="trunc")'
         return combined(call.format(a=a.text, b=b.text), a, b)
     return _called(w, "int_remainder" if rem else "int_divide", a, b, dtype)

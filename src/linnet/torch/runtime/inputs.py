@@ -79,6 +79,7 @@ class Reader(AnyReader):
     def _check(self, type_: TensorType, tensor: torch.Tensor, what: str) -> None:
         found = _LINNET.get(tensor.dtype)
         self._same_dtype(type_, found, str(tensor.dtype), what, f"{self.slot.name}.to(torch.{{}})")
+        self._dense(tensor, what)
         self._shape(type_, tuple(tensor.shape), what)
         whole = type_ is self.slot.bound and not tensor.dtype.is_floating_point
         if whole and tensor.device.type == "cpu":

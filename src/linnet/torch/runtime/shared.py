@@ -9,8 +9,7 @@ from typing import Any
 import torch
 
 from linnet.backends.checks import Bounds
-from linnet.backends.errors import InputError
-from linnet.backends.signature import Signature, frozen
+from linnet.backends.signature import Signature, entry_named, frozen
 from linnet.backends.source import block_args
 from linnet.ir import Function
 from linnet.passes import Binding, Storage
@@ -42,11 +41,8 @@ class Shared:
         return self
 
     def signature(self, name: str) -> Signature:
+        function = entry_named(self.entries, name)
         if name not in self.signatures:
-            function = self.entries.get(name)
-            if function is None:
-                known = ", ".join(sorted(self.entries)) or "none"
-                raise InputError(f"there is no entry `{name}`; the model's entries: {known}")
             self.signatures[name] = Signature(name, function, block_args(self.binding))
         return self.signatures[name]
 

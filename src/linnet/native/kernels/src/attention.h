@@ -55,9 +55,27 @@ void mean_row(const Table& t, const T* v, int64_t v_row, int64_t keys, int64_t w
     t.scale_row(y, width, 1.0f / static_cast<float>(keys));
 }
 
+// Whether no work is left: there is no result, or there are no keys and the result is zeros.
 template <class T>
 bool nothing(const Attention<T>& a) {
-    return a.batch <= 0 || a.heads <= 0 || a.kv_heads <= 0 || a.queries <= 0 || a.width <= 0 || a.keys <= 0;
+    if (a.batch <= 0 || a.heads <= 0 || a.queries <= 0 || a.width <= 0) return true;
+    if (a.kv_heads > 0 && a.keys > 0) return false;
+    for (int64_t i = 0; i < a.batch * a.heads * a.queries; ++i) {
+        const int64_t row = i % a.queries, head = i / a.queries % a.heads, b = i / a.queries / a.heads;
+        T* out = a.out + b * a.out_batch + head * a.out_head + row * a.out_row;
+        std::memset(static_cast<void*>(out), 0, static_cast<size_t>(a.width) * sizeof(T));
+    }
+    return true;
+}
+template <class T>
+bool nothing(const PagedAttention<T>& a) {
+    if (a.tokens <= 0 || a.heads <= 0 || a.width <= 0) return true;
+    if (a.kv_heads > 0 && a.places > 0 && a.pages > 0 && a.page_size > 0) return false;
+    for (int64_t i = 0; i < a.tokens * a.heads; ++i) {
+        T* out = a.out + i / a.heads * a.out_token + i % a.heads * a.out_head;
+        std::memset(static_cast<void*>(out), 0, static_cast<size_t>(a.width) * sizeof(T));
+    }
+    return true;
 }
 
 // How many keys a query sees.

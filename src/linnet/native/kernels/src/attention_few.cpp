@@ -158,7 +158,6 @@ void attend_few(const Attention<T>& a) {
 
 template <class T>
 void attend_tokens(const PagedAttention<T>& a) {
-    if (a.tokens <= 0 || a.heads <= 0 || a.kv_heads <= 0 || a.width <= 0 || a.places <= 0) return;
     int64_t longest = 0;
     const Paged<T> source{a};
     for (int64_t i = 0; i < a.tokens; ++i) {

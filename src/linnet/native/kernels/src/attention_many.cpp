@@ -128,7 +128,6 @@ private:
                 // Scores are scaled before some are hidden: -infinity has no multiple of 0.
                 const int64_t seen = hide(r, from, n, s);
                 by = Mode::soften(t, s, seen, lines, 1.0f, partial[r], p, r);
-                if (Mode::kShared && seen > 0) clear(r, from, n, s);
             } else {
                 by = Mode::soften(t, s, limited(a.limits[r % a.count] - from, n), lines, a.scale, partial[r], p, r);
             }
@@ -145,12 +144,6 @@ private:
         if (seen_in(mask, n) == 0) return 0;
         for (int64_t j = 0; j < n; ++j) s[j] = mask[j] != 0 ? s[j] * a.scale : kNone;
         return n;
-    }
-
-    // A share that is nearly 0 becomes 0 (rounding to bf16 does that too).
-    void clear(int64_t r, int64_t from, int64_t n, float* s) const {
-        const uint8_t* mask = mask_of(r, from);
-        for (int64_t j = 0; j < n; ++j) s[j] = mask[j] != 0 ? s[j] : 0.0f;
     }
 
     void pack(int64_t from, int64_t n, int64_t lines) {
@@ -171,13 +164,19 @@ private:
         Mode::values(t, v, row, n, lines, a.width, values);
     }
 
+    bool sees_nothing(int64_t r) const {
+        if (a.mask == nullptr) return a.limits[r % a.count] <= 0;
+        return seen_in(mask_of(r, 0), a.keys) == 0;
+    }
+
     void write(int64_t r) {
         float* sum = sums + r * columns;
         const Partial& part = partial[r];
         const float* sink = a.sinks == nullptr ? nullptr : a.sinks + r / a.count;
-        if (part.total == 0.0f && part.peak == kNone) {  // nothing seen
-            if (sink == nullptr) mean_row(t, a.v, a.kv_row, a.pages != nullptr ? 1 : a.keys, a.width, sum);
-        } else {
+        const bool no_share = part.total == 0.0f && part.peak == kNone;
+        if (no_share && sink == nullptr && sees_nothing(r)) {
+            mean_row(t, a.v, a.kv_row, a.pages != nullptr ? 1 : a.keys, a.width, sum);
+        } else if (!no_share || sink == nullptr) {  // keys that are all at -infinity: 0 / 0
             float total = part.total;
             if (sink != nullptr) {
                 const float peak = *sink > part.peak ? *sink : part.peak;
@@ -310,7 +309,7 @@ void attend_chunks(const PagedAttention<T>& a) {
 
 template <class T>
 void attend_pages(const PagedAttention<T>& a) {
-    if (a.tokens <= 0 || a.heads <= 0 || a.kv_heads <= 0 || a.width <= 0 || a.places <= 0) return;
+    if (nothing(a)) return;
     int64_t shared = 0;
     for (int64_t i = 1; i < a.tokens; ++i) shared += row_of(a, i) == row_of(a, i - 1);
     if (shared >= a.tokens / 2 && a.tokens > 4) {

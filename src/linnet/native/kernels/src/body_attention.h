@@ -110,8 +110,15 @@ LN_INLINE float raise_peak(float top, float added, float* peak, float* total) {
     return factor;
 }
 
+// Scores that are all -infinity have no share yet: a later block may find a finite one.
+LN_INLINE bool no_peak(float top) { return top == -std::numeric_limits<float>::infinity(); }
+
 static float soften(float* s, int64_t n, float scale, float* peak, float* total) {
     const float top = scaled_peak(s, n, scale, *peak);
+    if (no_peak(top)) {
+        std::memset(s, 0, static_cast<size_t>(n) * 4);
+        return 1.0f;
+    }
     const F by = set1(scale), t = set1(top);
     F a = zero();
     int64_t i = 0;
@@ -131,8 +138,9 @@ static float soften(float* s, int64_t n, float scale, float* peak, float* total)
 static float soften_h(const float* s, int64_t n, int64_t lines, float scale, float* peak, float* total, bf16* y,
                       int64_t cell_step) {
     float factor = 1.0f;
+    const float top = n > 0 ? scaled_peak(s, n, scale, *peak) : 0.0f;
+    if (no_peak(top)) n = 0;
     if (n > 0) {
-        const float top = scaled_peak(s, n, scale, *peak);
         const F by = set1(scale), t = set1(top);
         F a = zero(), b = zero();
         int64_t i = 0;

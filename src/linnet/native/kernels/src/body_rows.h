@@ -5,8 +5,8 @@ template <class T> LN_INLINE F rounded_to(F x);
 template <> F rounded_to<float>(F x) { return x; }
 template <> F rounded_to<bf16>(F x) { return round_bf16(x); }
 
-// exp(x): x = n ln 2 + r, a polynomial in r, scaled by 2^n. Above 88.72 infinity, below -87.33 zero
-// or nearly so, NaN stays.
+// exp(x): x = n ln 2 + r, a polynomial in r, scaled by 2^n. Above 88.72 infinity, below -88 zero, NaN
+// stays.
 LN_INLINE F exp_of(F x) {
     const F high = set1(88.8f), low = set1(-88.0f);
     const F c = max(low, min(high, x));
@@ -20,7 +20,7 @@ LN_INLINE F exp_of(F x) {
     p = fma(p, r, set1(1.6666665459e-1f));
     p = fma(p, r, set1(5.0000001201e-1f));
     p = fma(p, mul(r, r), r);
-    return scale2(add(p, set1(1.0f)), n);
+    return unless_below(x, low, scale2(add(p, set1(1.0f)), n));
 }
 
 LN_INLINE F silu_of(F x) { return div(x, add(set1(1.0f), exp_of(neg(x)))); }

@@ -84,6 +84,34 @@ void attend_pages(const int64_t* n, const void* q, const void* k, const void* v,
     paged_attention(a);
 }
 
+// n: rows, k, experts, outputs, cols, shared. m null: w as it is. by null: each product by itself.
+template <class T>
+int64_t experts(const int64_t* n, const PackedMatrix* m, const void* w, const void* x, const int64_t* chosen,
+                const void* by, void* y) {
+    Chosen<T> a;
+    a.x = static_cast<const T*>(x), a.chosen = chosen;
+    a.rows = n[0], a.k = n[1], a.experts = n[2], a.outputs = n[3], a.cols = n[4], a.shared = n[5] != 0;
+    const auto* plain = static_cast<const T*>(w);
+    const auto* weights = static_cast<const T*>(by);
+    auto* out = static_cast<T*>(y);
+    if (weights != nullptr) {
+        return m != nullptr ? combine_experts(*m, a, weights, out) : combine_experts(plain, a, weights, out);
+    }
+    return m != nullptr ? linear_experts(*m, a, out) : linear_experts(plain, a, out);
+}
+
+// n: batch, tokens, key_heads, heads, keys, width. p: q, k, v, decay, beta, start, out, after.
+template <class T>
+void delta(const int64_t* n, void* const* p, float scale, const int32_t* rows, const int32_t* segments) {
+    DeltaRule<T> d;
+    d.q = static_cast<const T*>(p[0]), d.k = static_cast<const T*>(p[1]), d.v = static_cast<const T*>(p[2]);
+    d.decay = fp(p[3]), d.beta = fp(p[4]), d.start = fp(p[5]), d.out = fp(p[6]), d.after = fp(p[7]);
+    d.batch = n[0], d.tokens = n[1], d.key_heads = n[2], d.heads = n[3], d.keys = n[4], d.width = n[5];
+    d.scale = scale;
+    if (segments != nullptr) return delta_rule_packed(d, rows, segments);
+    delta_rule(d);
+}
+
 }  // namespace
 
 extern "C" {
@@ -94,7 +122,14 @@ int linnet_k_isa() { return static_cast<int>(isa()); }
 int linnet_k_set_isa(int i) { return set_isa(static_cast<Isa>(i)) ? 1 : 0; }
 const char* linnet_k_isa_name(int i) { return isa_name(static_cast<Isa>(i)); }
 int linnet_k_threads() { return pool().threads(); }
-void linnet_k_set_threads(int n) { set_threads(n); }
+// Threads stay as they are where there is no memory for more.
+void linnet_k_set_threads(int n) {
+    try {
+        set_threads(n);
+    } catch (const std::exception& e) {
+        std::snprintf(last_error, sizeof last_error, "%s", e.what());
+    }
+}
 
 // Adds 1 to y[i][0] and y[i][1] for each i, each in a task of its own: every task runs once.
 void linnet_k_count(int64_t n, int32_t* y) {
@@ -232,6 +267,20 @@ int64_t linnet_k_embedding_packed(const PackedMatrix* t, int half, const int32_t
 int32_t linnet_k_sample(const float* logits, int64_t n, float temperature, int32_t top_k, float top_p, float min_p,
                         double uniform) {
     return sample(logits, n, temperature, top_k, top_p, min_p, uniform);
+}
+int64_t linnet_k_experts(int half, const int64_t* n, const PackedMatrix* m, const void* w, const void* x,
+                         const int64_t* chosen, const void* by, void* y) {
+    return half ? experts<bf16>(n, m, w, x, chosen, by, y) : experts<float>(n, m, w, x, chosen, by, y);
+}
+void linnet_k_top_k(int half, const void* x, int64_t rows, int64_t n, int64_t k, int64_t* y) {
+    if (half) return top_k(hp(x), rows, n, k, y);
+    top_k(fp(x), rows, n, k, y);
+}
+// segments null: sequences side by side.
+void linnet_k_delta(int half, const int64_t* n, void* const* p, float scale, const int32_t* rows,
+                    const int32_t* segments) {
+    if (half) return delta<bf16>(n, p, scale, rows, segments);
+    delta<float>(n, p, scale, rows, segments);
 }
 uint64_t linnet_k_read(const void* data, int64_t bytes) { return read_memory(data, bytes); }
 void* linnet_k_alloc(int64_t bytes) { return alloc_huge(static_cast<size_t>(bytes)); }

@@ -1,7 +1,9 @@
 #include "panels.h"
 
 #include <cmath>
+#include <cstdio>
 #include <cstring>
+#include <stdexcept>
 
 #include "table.h"
 
@@ -57,6 +59,17 @@ bool all_finite(const float* x, int64_t n) {
 
 const float kNan = std::nanf("");
 
+// A scale of finite weights; throws where f16 has none so large.
+f16 scale_of(float scale, const float* x, int64_t n) {
+    const f16 s = to_f16(scale);
+    if (std::isfinite(to_float(s))) return s;
+    char text[160];
+    std::snprintf(text, sizeof text,
+                  "a group of weights reaches %g, more than a scale in f16 holds; f32, bf16 and int8 hold it",
+                  static_cast<double>(peak_of(x, n)));
+    throw std::invalid_argument(text);
+}
+
 void put_byte(uint8_t* data, int64_t i, int64_t k, int q) {
     data[k / 4 * kLine + i * 4 + k % 4] = static_cast<uint8_t>(q + 128);
 }
@@ -92,7 +105,7 @@ void write_q8(const float* x, int64_t inputs, const Layout& l, uint8_t* panel) {
         for (int64_t g = 0; g < l.groups; ++g) {
             const float* group = x + i * inputs + g * 32;
             const bool finite = all_finite(group, 32);
-            const f16 s = to_f16(finite ? peak_of(group, 32) / 127.0f : kNan);
+            const f16 s = finite ? scale_of(peak_of(group, 32) / 127.0f, group, 32) : to_f16(kNan);
             scales[g * kPanel + i] = s;
             write_bytes(group, 32, finite ? to_float(s) : 0.0f, i, g * 32, panel + l.data);
         }
@@ -146,13 +159,13 @@ void write_q4(const float* x, int64_t inputs, int64_t group, const Layout& l, ui
         for (int64_t g = 0; g < l.groups; ++g) {
             const float* part = x + i * inputs + g * group;
             const bool finite = all_finite(part, group);
-            float s = kNan;
+            f16 s = to_f16(kNan);
             if (finite) {
-                s = best_scale(part, group, q);
+                s = scale_of(best_scale(part, group, q), part, group);
             } else {
                 for (float& v : q) v = 0.0f;
             }
-            scales[g * kPanel + i] = to_f16(s);
+            scales[g * kPanel + i] = s;
             for (int64_t k = 0; k < group; k += 8) {
                 for (int64_t j = k; j < k + 4; ++j) {
                     put_nibbles(panel + l.data, i, g * group + j, static_cast<int>(q[j]) + 8,

@@ -16,7 +16,8 @@ WeightKind kind_of(Source blocks);
 // A row of blocks as floats.
 void read_blocks(Source source, const char* row, int64_t cols, float* y);
 
-// x [16, l.inputs] as a panel of any kind but q4_1, which comes from blocks alone.
+// x [16, l.inputs] as a panel of any kind but q4_1, which comes from blocks alone. Throws
+// std::invalid_argument where finite weights need a scale that f16 does not hold.
 void write_panel(WeightKind kind, const float* x, int64_t group, const Layout& l, uint8_t* panel);
 
 // One block into place as group g of output i. A padded row is written from a null block.

@@ -54,10 +54,27 @@ struct Pool::Impl {
     explicit Impl(int threads) : parts(static_cast<size_t>(threads)) { start(); }
     ~Impl() { stop(); }
 
-    void start() {
-        for (size_t i = 1; i < parts.size(); ++i) {
-            workers.emplace_back([this, i] { work(i); });
+    // A worker for each part but the first. Where the system gives no more threads, three quarters of
+    // those that it gave and no more parts than that: the rest of the process needs room, too.
+    void start() noexcept {
+        while (!start_all()) {
+            const size_t fewer = workers.size() - (workers.size() + 3) / 4 + 1;
+            stop();
+            while (parts.size() > fewer) parts.pop_back();
         }
+        count.store(static_cast<int>(parts.size()), std::memory_order_relaxed);
+    }
+
+    bool start_all() {
+        try {
+            workers.reserve(parts.size() - 1);
+            for (size_t i = 1; i < parts.size(); ++i) {
+                workers.emplace_back([this, i] { work(i); });
+            }
+        } catch (const std::exception&) {  // std::system_error, std::bad_alloc
+            return false;
+        }
+        return true;
     }
 
     void stop() {
@@ -74,10 +91,9 @@ struct Pool::Impl {
     void resize(int threads) {
         const std::lock_guard<std::mutex> guard(run_lock);
         if (static_cast<size_t>(threads) == parts.size()) return;
-        stop();
         std::vector<Part> fresh(static_cast<size_t>(threads));
+        stop();
         parts.swap(fresh);
-        count.store(threads, std::memory_order_relaxed);
         start();
     }
 
@@ -182,7 +198,7 @@ struct Pool::Impl {
     std::condition_variable wake;
     alignas(64) std::atomic<uint64_t> state{0};
     alignas(64) std::atomic<int> sleepers{0};
-    std::atomic<int> count{static_cast<int>(parts.size())};
+    std::atomic<int> count{1};  // parts.size(), for those who hold no lock
     std::atomic<bool> stopping{false};
     void (*call)(void*, int64_t) = nullptr;
     void* body = nullptr;

@@ -71,15 +71,20 @@ void rule_packed(const DeltaRule<T>& d, const int32_t* rows, const int32_t* segm
     }
     Scratch scratch;
     Run* runs = scratch.take<Run>(d.tokens);
+    int64_t* writer = scratch.take<int64_t>(d.batch);  // the run whose memory a row gets
+    for (int64_t r = 0; r < d.batch; ++r) writer[r] = -1;
+    const auto known = [&](int64_t t) { return rows[t] >= 0 && rows[t] < d.batch; };
     int64_t count = 0;
     for (int64_t t = 0; t < d.tokens; ++t) {
-        if (t > 0 && segments[t] == segments[t - 1]) {
-            ++runs[count - 1].count;
-            continue;
+        if (t == 0 || segments[t] != segments[t - 1]) {
+            runs[count++] = {t, 0, known(t) ? d.start + rows[t] * memory : nullptr, nullptr};
         }
-        const bool known = rows[t] >= 0 && rows[t] < d.batch;
-        runs[count++] = {t, 1, known ? d.start + rows[t] * memory : nullptr,
-                         known ? d.after + rows[t] * memory : nullptr};
+        ++runs[count - 1].count;
+        const bool ends = t + 1 == d.tokens || segments[t + 1] != segments[t];
+        if (ends && known(t)) writer[rows[t]] = count - 1;
+    }
+    for (int64_t r = 0; r < d.batch; ++r) {
+        if (writer[r] >= 0) runs[writer[r]].after = d.after + r * memory;
     }
     all_runs(d, runs, count);
 }

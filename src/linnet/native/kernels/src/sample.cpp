@@ -103,11 +103,14 @@ int32_t sample(const float* logits, int64_t n, float temperature, int32_t top_k,
     if (top_p < 1.0f) keep_share(ranked, static_cast<double>(top_p));
     if (min_p > 0.0f) keep_above(ranked, static_cast<double>(min_p) * ranked.at(0).weight);
     double left = uniform * ranked.total();
-    for (size_t i = 0; i < ranked.size(); ++i) {
+    // Sums in another order may leave a little over, which falls to the last that can be drawn at all.
+    int32_t last = greedy;
+    for (size_t i = 0; i < ranked.size() && ranked.at(i).weight > 0.0; ++i) {
+        last = ranked.at(i).id;
         left -= ranked.at(i).weight;
-        if (left < 0.0) return ranked.at(i).id;
+        if (left < 0.0) break;
     }
-    return ranked.at(ranked.size() - 1).id;
+    return last;
 }
 
 }  // namespace linnet

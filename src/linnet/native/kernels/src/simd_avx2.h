@@ -110,6 +110,10 @@ LN_INLINE __m256 scale8(__m256 x, __m256 n) {
     return _mm256_mul_ps(_mm256_mul_ps(x, _mm256_castsi256_ps(p)), _mm256_castsi256_ps(q));
 }
 LN_INLINE F scale2(F x, F n) { return {scale8(x.a, n.a), scale8(x.b, n.b)}; }
+LN_INLINE F unless_below(F x, F low, F y) {
+    return {_mm256_andnot_ps(_mm256_cmp_ps(x.a, low.a, _CMP_LT_OQ), y.a),
+            _mm256_andnot_ps(_mm256_cmp_ps(x.b, low.b, _CMP_LT_OQ), y.b)};
+}
 LN_INLINE F round_even(F x) {
     constexpr int mode = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
     return {_mm256_round_ps(x.a, mode), _mm256_round_ps(x.b, mode)};

@@ -79,6 +79,7 @@ LN_INLINE float largest(F x) {
 LN_INLINE bool any_nan(F x) { return _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q) != 0; }
 LN_INLINE bool any_above(F x, F y) { return _mm512_cmp_ps_mask(x, y, _CMP_GT_OQ) != 0; }
 LN_INLINE F scale2(F x, F n) { return _mm512_scalef_ps(x, n); }
+LN_INLINE F unless_below(F x, F low, F y) { return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, low, _CMP_NLT_UQ), y); }
 LN_INLINE F round_even(F x) { return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 // Four rounds of adding neighbours, each halving the number of registers.
 LN_INLINE F sums16(const F* v) {

@@ -60,6 +60,8 @@ LN_INLINE F scale2(F x, F n) {
     }
     return r;
 }
+// y, but 0 where x is below `low` (NaN is not).
+LN_INLINE F unless_below(F x, F low, F y) { F r; LN_EACH r.v[i] = x.v[i] < low.v[i] ? 0.0f : y.v[i]; return r; }
 LN_INLINE F round_even(F x) {
     // Adding and taking away 1.5 * 2^23 rounds |x| < 2^22 to the nearest integer.
     F r;

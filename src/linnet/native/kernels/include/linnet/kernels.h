@@ -5,7 +5,8 @@
 //  * Pointers may have any alignment their type allows. Inputs and outputs don't overlap, except that
 //    element-by-element functions (silu, silu_mul, add, rope, rms_norm, layer_norm, softmax) may
 //    write over their input.
-//  * A count of zero is allowed everywhere and does nothing; pointers may then be null.
+//  * A count of zero is allowed everywhere; pointers to what is then empty may be null. A result that
+//    has elements is always written: a sum of nothing is 0.
 //  * Sums are kept in f32 (never in bf16). NaN and infinity go through as IEEE says.
 //  * Functions split their work over `pool()` where there is enough of it. Called from inside a task
 //    of the pool they run on the calling thread. Results don't depend on the number of threads.
@@ -123,7 +124,8 @@ private:
 
 // The pool of this process, made on first use with `default_threads()`.
 Pool& pool();
-// At least 1; 0 means default_threads(). Not from inside a task.
+// At least 1; 0 means default_threads(). Fewer where the system starts no more: `Pool::threads()` says
+// how many there are. Not from inside a task.
 void set_threads(int threads);
 // LINNET_THREADS, else the physical cores among the processors this process may use.
 int default_threads();
@@ -179,7 +181,8 @@ private:
 };
 
 // w: [rows, cols], row stride `stride` (0: cols). Copied; `w` isn't needed afterwards.
-// All throw std::bad_alloc, and std::invalid_argument for negative or absurd sizes.
+// All throw std::bad_alloc, and std::invalid_argument for negative or absurd sizes, and for finite weights
+// so large that a group's scale passes f16 (q8: 8.3e6, q4: 5.2e5). NaN and infinity become NaN.
 // Each pair of (source, kind) exists as a function of its own:
 PackedMatrix pack_f32(const float* w, int64_t rows, int64_t cols, int64_t stride = 0);
 PackedMatrix pack_f32(const bf16* w, int64_t rows, int64_t cols, int64_t stride = 0);
@@ -249,7 +252,8 @@ void matmul(const bf16* a, const bf16* b, bf16* c, int64_t batch, int64_t m, int
 // cut to keys - 1. So: causal over as many keys as queries: base null, causal, offset 0; a decode
 // step at `pos`: base &pos with strides 0; a prompt from `pos`: the same and causal; each sequence its
 // own: base_batch 1; each query its own: base_query 1; no mask: base null, offset keys - 1.
-// A query with last < 0 gets the plain mean of all `keys` values (what the library's body gives).
+// A query with last < 0 gets the plain mean of all `keys` values (what the library's body gives), zeros
+// where there are no keys.
 template <class T>
 struct Attention {
     const T* q = nullptr;  // [batch, heads, queries, width]
@@ -279,8 +283,9 @@ void attention_prefix(const Attention<float>&);
 void attention_prefix(const Attention<bf16>&);
 
 // The same under any mask (mask[b * mask_batch + i * mask_query + key] != 0: seen); base, causal and
-// offset are not looked at. A query that sees no key gets the mean of all values. sinks: null, or
-// [heads], one logit that joins each softmax and is dropped (a query that sees no key then gets 0).
+// offset are not looked at. A query that sees no key gets the mean of all values, zeros where there are
+// none. sinks: null, or [heads], one logit that joins each softmax and is dropped (a query that sees no
+// key then gets 0).
 void attention_masked(const Attention<float>&, const uint8_t* mask, int64_t mask_batch,
                       int64_t mask_query, const float* sinks = nullptr);
 void attention_masked(const Attention<bf16>&, const uint8_t* mask, int64_t mask_batch,
@@ -288,7 +293,8 @@ void attention_masked(const Attention<bf16>&, const uint8_t* mask, int64_t mask_
 
 // Tokens over keys that lie in pages of a pool: token t belongs to row r = rows ? rows[t] : t and sees
 // that row's positions 0 ..= positions[t] (cut to pages * page_size - 1; below 0: the value at place
-// 0); position s lies at place table[r * pages + s / page_size] * page_size + s % page_size.
+// 0); position s lies at place table[r * pages + s / page_size] * page_size + s % page_size. Without
+// pages or places all results are zeros.
 // The caller has checked with `check_pages`.
 template <class T>
 struct PagedAttention {
@@ -428,8 +434,10 @@ struct DeltaRule {
 void delta_rule(const DeltaRule<float>&);
 void delta_rule(const DeltaRule<bf16>&);
 // Sequences end to end in one line of `tokens` (batch is the rows of `start` and `after`): a run of
-// equal `segments` is one sequence and continues row rows[t], or nothing where there is no such row.
-// No two runs name one row. A row that no run names stays as it is.
+// equal `segments` is one sequence. It continues the row that its first token names and leaves its memory
+// in the one that its last token names, nothing where there is no such row; of runs that end in one row
+// the last counts. A row in which no run ends stays as it is. Where `after` is `start` itself, no run
+// ends in a row that another continues.
 void delta_rule_packed(const DeltaRule<float>&, const int32_t* rows, const int32_t* segments);
 void delta_rule_packed(const DeltaRule<bf16>&, const int32_t* rows, const int32_t* segments);
 
