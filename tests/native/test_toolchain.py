@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,17 +14,11 @@ import pytest
 
 from linnet.native.errors import NativeError
 from linnet.native.runtime.code import load_symbols
-from linnet.native.toolchain import compiler, jobs, kernels, loading, store
+from linnet.native.toolchain import compiler, kernels, loading, store
 from linnet.native.toolchain.build import build
 from linnet.native.toolchain.compiler import find_toolchain
 from linnet.native.toolchain.store import content_key, object_file
 
-# A compiler that works for as long as whoever started it lives, and says who it is.
-SLOW = """#!/bin/sh
-[ "$1" = --version ] && exec g++ --version
-echo $$ >> "$STARTED"
-while kill -0 $PPID 2>/dev/null; do sleep 0.05; done
-"""
 TEXT = '#include "linnet/support.h"\nextern "C" int answer() { return 42; }\n'
 
 
@@ -35,11 +28,6 @@ def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     find_toolchain.cache_clear()
     yield
     find_toolchain.cache_clear()
-
-
-def both(made: Path) -> set[Path]:
-    """A file of the cache and its checksum's."""
-    return {made, made.with_name(made.name + store.SUM)}
 
 
 def write(folder: Path, file: Path) -> None:
@@ -130,66 +118,6 @@ def test_several_threads_and_processes_at_once(tmp_path: Path) -> None:
     assert [process.communicate()[0].strip() for process in running] == [b"42", b"42"]
     left = [p.name for p in (tmp_path / "cache" / "native").iterdir()]
     assert not any(name.startswith(".") for name in left)
-
-
-def wait_for(what: Callable[[], bool]) -> None:
-    for _ in range(1200):
-        if what():
-            return
-        time.sleep(0.05)
-    raise AssertionError("it did not come to pass")
-
-
-def alive(number: int) -> bool:
-    try:
-        os.kill(number, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
-@pytest.mark.parametrize("call", ["kernels_object()", "build(TEXT, 'exact')"])
-def test_ctrl_c_ends_every_compiler_and_leaves_nothing(call: str, tmp_path: Path) -> None:
-    """`kill -INT` of the one process, as no terminal tells the compilers."""
-    slow, started = tmp_path / "slow", tmp_path / "started"
-    slow.write_text(SLOW)
-    slow.chmod(0o700)
-    started.touch()
-    code = (
-        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "from linnet.native.toolchain.build import build\n"
-        "from linnet.native.toolchain.kernels import kernels_object\n"
-        f"TEXT = {TEXT!r}\n{call}"
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-c", code], stderr=subprocess.PIPE, text=True,
-        env={**os.environ, "CXX": str(slow), "STARTED": str(started)},
-    )  # fmt: skip
-    wait_for(lambda: len(started.read_text().split()) > 0)
-    process.send_signal(signal.SIGINT)
-    said = process.communicate()[1]
-    assert said.rstrip().endswith("KeyboardInterrupt") and process.returncode != 0
-    numbers = [int(word) for word in started.read_text().split()]
-    wait_for(lambda: not any(map(alive, numbers)))
-    assert list((tmp_path / "cache" / "native").iterdir()) == []
-    assert len(numbers) <= min(8, os.cpu_count() or 1)  # what waited did not begin
-
-
-def test_one_failure_stops_the_others(tmp_path: Path) -> None:
-    started = tmp_path / "started"
-
-    def work(number: int) -> None:
-        if number == 1:
-            wait_for(started.exists)
-            raise NativeError("the second one failed")
-        command = ["sh", "-c", f"echo > '{started}'; sleep 600"]
-        jobs.run_command(command, tmp_path, dict(os.environ), 600)
-
-    with pytest.raises(NativeError, match="the second one failed"), jobs.Workers(2) as workers:
-        workers.map(work, [0, 1])
-    with pytest.raises(NativeError, match="stopped"), jobs.Workers(1) as workers:
-        workers._group.stop()
-        workers.map(work, [0])
 
 
 def damaged(path: Path, how: str) -> None:
@@ -317,29 +245,6 @@ def test_an_instruction_set_that_there_is_not_is_refused(monkeypatch: pytest.Mon
     monkeypatch.setenv("LINNET_ISA", "rubbish")
     with pytest.raises(NativeError, match=r"LINNET_ISA is one of portable, .*, not `rubbish`"):
         kernels.left_out()
-
-
-def test_what_a_killed_compile_leaves_is_no_object_and_goes_in_time(tmp_path: Path) -> None:
-    slow = tmp_path / "slow"
-    slow.write_text(SLOW)
-    slow.chmod(0o700)
-    code = f"from linnet.native.toolchain.build import build; build({TEXT!r}, 'exact')"
-    folder = tmp_path / "cache" / "native"
-    process = subprocess.Popen(
-        [sys.executable, "-c", code], start_new_session=True,
-        env={**os.environ, "CXX": str(slow), "STARTED": str(tmp_path / "started")},
-    )  # fmt: skip
-    wait_for(lambda: folder.is_dir() and any(folder.rglob("model.cpp")))
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    (left,) = folder.iterdir()
-    assert left.name.startswith(".making-")
-    made = build(TEXT, "exact")
-    assert set(folder.iterdir()) == {left, *both(made)}  # it may still be at work
-    old = time.time() - 2 * store.UNFINISHED_SECONDS
-    os.utime(left, (old, old))
-    second = build(TEXT + "// again\n", "exact")
-    assert set(folder.iterdir()) == {*both(made), *both(second)}
 
 
 def test_what_nobody_has_used_for_long_goes(tmp_path: Path) -> None:
