@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,8 +15,8 @@ import pytest
 from linnet.native.errors import NativeError
 from linnet.native.toolchain import jobs, store
 from linnet.native.toolchain.build import build
-from linnet.native.toolchain.compiler import find_toolchain
 
+pytestmark = pytest.mark.usefixtures("empty_cache")
 TEXT = '#include "linnet/support.h"\nextern "C" int answer() { return 42; }\n'
 # A compiler that works for as long as whoever started it lives, and says who it is.
 SLOW = """#!/bin/sh
@@ -24,14 +24,6 @@ SLOW = """#!/bin/sh
 echo $$ >> "$STARTED"
 while kill -0 $PPID 2>/dev/null; do sleep 0.05; done
 """
-
-
-@pytest.fixture(autouse=True)
-def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    monkeypatch.setenv("LINNET_CACHE", str(tmp_path / "cache"))
-    find_toolchain.cache_clear()
-    yield
-    find_toolchain.cache_clear()
 
 
 def beside(made: Path) -> Path:

@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -19,15 +18,8 @@ from linnet.native.toolchain.build import build
 from linnet.native.toolchain.compiler import find_toolchain
 from linnet.native.toolchain.store import content_key, object_file
 
+pytestmark = pytest.mark.usefixtures("empty_cache")
 TEXT = '#include "linnet/support.h"\nextern "C" int answer() { return 42; }\n'
-
-
-@pytest.fixture(autouse=True)
-def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    monkeypatch.setenv("LINNET_CACHE", str(tmp_path / "cache"))
-    find_toolchain.cache_clear()
-    yield
-    find_toolchain.cache_clear()
 
 
 def write(folder: Path, file: Path) -> None:

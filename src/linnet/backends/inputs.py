@@ -17,8 +17,9 @@ import numpy as np
 
 from linnet.backends.errors import InputError
 from linnet.backends.folding import rounded
-from linnet.backends.signature import LARGEST, Signature, Slot
+from linnet.backends.signature import Signature, Slot
 from linnet.dims import Dim
+from linnet.passes.arguments import LARGEST
 from linnet.types import (
     KIND_DTYPES,
     DType,

@@ -10,6 +10,7 @@ from linnet.backends.errors import InputError
 from linnet.diagnostics.escape import escape_text
 from linnet.dims import Dim, DimError, Relation, Symbol
 from linnet.ir import NONE_DEFAULT, Function, Generic
+from linnet.passes.arguments import LARGEST
 from linnet.types import (
     DTYPES,
     KIND_DTYPES,
@@ -22,7 +23,6 @@ from linnet.types import (
     render_arg,
 )
 
-LARGEST = 2**31 - 1
 MISSING = object()
 
 

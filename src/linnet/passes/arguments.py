@@ -8,12 +8,9 @@ from typing import Any
 from linnet.diagnostics.escape import escape_text
 from linnet.dims import Dim, Symbol
 from linnet.ir import Function, Generic
-from linnet.passes.generics import BindError, check_where
+from linnet.passes.generics import BindError, check_where, collected, concrete
 from linnet.types import (
-    DTYPES,
-    KIND_DTYPES,
     DType,
-    DTypeVar,
     GenericArg,
     PackVar,
     Subst,
@@ -45,31 +42,20 @@ def entry_arguments(
     """The arguments of an entry: `given` for its block's generics, then for each of its own what
     `sizes` says, or for a Dim itself. Raises `BindError` with every value that is none, else with
     each `where` clause that the values break."""
-    args = list(given)
-    problems: list[str] = []
     pairs: dict[Any, GenericArg] = {
         g.var: arg for g, arg in zip(function.generics, given, strict=False)
     }
-    for generic in function.generics[len(given) :]:
-        try:
-            arg = _argument(function, generic, sizes, pairs)
-        except BindError as error:
-            problems.extend(error.problems)
-            continue
-        pairs[generic.var] = arg
-        args.append(arg)
-    if problems:
-        raise BindError(*problems)
-    _check_where(function, tuple(args), Subst.of(pairs))
-    return tuple(args)
+    own = function.generics[len(given) :]
+    args = (*given, *collected(own, lambda g: _argument(function, g, sizes, pairs), pairs))
+    _check_where(function, args, Subst.of(pairs))
+    return args
 
 
 def _argument(
     function: Function, generic: Generic, sizes: Mapping[str, Any], before: Mapping[Any, GenericArg]
 ) -> GenericArg:
-    owner = f"`{generic.name}` of `{function.short_name}`"
     if generic.name in sizes:
-        return _given(owner, generic, sizes[generic.name])
+        return concrete(function.short_name, generic, sizes[generic.name], _shown, LARGEST)
     if isinstance(generic.var, Symbol):
         return Dim.of(generic.var)
     if generic.default is not None:
@@ -78,36 +64,6 @@ def _argument(
     raise BindError(
         f"the entry `{function.short_name}` needs a {what} for its generic `{generic.name}`"
     )
-
-
-def _given(owner: str, generic: Generic, value: Any) -> GenericArg:
-    match generic.var:
-        case DTypeVar(kind=kind):
-            dtype = DTYPES.get(value) if isinstance(value, str) else value
-            allowed = [d for d in DType if d in KIND_DTYPES[kind]]
-            if isinstance(dtype, DType) and dtype in allowed:
-                return dtype
-            names = ", ".join(d.value for d in allowed)
-            raise BindError(f"{owner} takes a dtype out of {names}, not {_shown(value)}")
-        case PackVar():
-            if not isinstance(value, tuple | list):
-                raise BindError(f"{owner} takes a list of sizes, not {_shown(value)}")
-            return tuple(_size(owner, item) for item in value)
-        case _:
-            return _size(owner, value)
-
-
-def _size(owner: str, value: Any) -> Dim:
-    if isinstance(value, Dim):
-        if value.constant is None:
-            return value
-        value = value.constant
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise BindError(f"{owner} takes an integer, not {_shown(value)}")
-    size = int(value.__index__())
-    if not 0 <= size <= LARGEST:
-        raise BindError(f"{owner} is {_shown(size)}, which is no size from 0 to {LARGEST}")
-    return Dim.of(size)
 
 
 def _check_where(function: Function, args: tuple[GenericArg, ...], subst: Subst) -> None:

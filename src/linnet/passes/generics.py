@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from linnet.dims import Dim, Relation
 from linnet.ir import Generic
@@ -40,18 +41,30 @@ def check_generics(
         for name in given
         if name not in names
     ]
+    pairs: dict[Any, GenericArg] = {}
+    return collected(declared, lambda g: _argument(owner, g, given, pairs), pairs, problems)
+
+
+def collected(
+    declared: Iterable[Generic],
+    argument: Callable[[Generic], GenericArg],
+    pairs: dict[Any, GenericArg],
+    problems: Sequence[str] = (),
+) -> tuple[GenericArg, ...]:
+    """`argument` of each generic, entered into `pairs` for the next one's default. Raises
+    `BindError` with `problems` and every one that it raises."""
     args: list[GenericArg] = []
-    pairs: dict[object, GenericArg] = {}
+    found = list(problems)
     for generic in declared:
         try:
-            arg = _argument(owner, generic, given, pairs)
+            arg = argument(generic)
         except BindError as error:
-            problems.extend(error.problems)
+            found.extend(error.problems)
             continue
         pairs[generic.var] = arg
         args.append(arg)
-    if problems:
-        raise BindError(*problems)
+    if found:
+        raise BindError(*found)
     return tuple(args)
 
 
@@ -59,44 +72,47 @@ def _argument(
     owner: str,
     generic: Generic,
     given: Mapping[str, BoundValue],
-    before: dict[object, GenericArg],
+    before: Mapping[Any, GenericArg],
 ) -> GenericArg:
     if generic.name in given:
-        return _concrete(owner, generic, given[generic.name])
+        return concrete(owner, generic, given[generic.name], _shown, MAX_SIZE)
     if generic.default is None:
         raise BindError(f"the generic `{generic.name}: {generic.kind}` of `{owner}` is missing")
-    return Subst.of(before).arg(generic.default)  # type: ignore[arg-type]
+    return Subst.of(dict(before)).arg(generic.default)
 
 
-def _concrete(owner: str, generic: Generic, value: BoundValue) -> GenericArg:
+def concrete(
+    owner: str, generic: Generic, value: object, shown: Callable[[object], str], largest: int
+) -> GenericArg:
+    """A value that somebody gives for a generic of `owner`: a dtype, a list of sizes or a size up
+    to `largest`. Raises `BindError`, in which `shown` is how the value reads."""
+    name = f"`{generic.name}` of `{owner}`"
     match generic.var:
         case DTypeVar(kind=kind):
-            return _dtype(owner, generic, value, KIND_DTYPES[kind])
+            dtype = DTYPES.get(value) if isinstance(value, str) else value
+            if isinstance(dtype, DType) and dtype in KIND_DTYPES[kind]:
+                return dtype
+            names = _listing([d.value for d in DType if d in KIND_DTYPES[kind]])
+            raise BindError(f"{name} takes a dtype out of {names}, not {shown(value)}")
         case PackVar():
             if not isinstance(value, tuple | list):
-                raise BindError(f"`{generic.name}` of `{owner}` takes a list of integers")
-            return tuple(Dim.of(_size(owner, generic, item)) for item in value)
+                raise BindError(f"{name} takes a list of sizes, not {shown(value)}")
+            return tuple(_size(name, item, shown, largest) for item in value)
         case _:
-            return Dim.of(_size(owner, generic, value))
+            return _size(name, value, shown, largest)
 
 
-def _dtype(owner: str, generic: Generic, value: BoundValue, allowed: frozenset[DType]) -> DType:
-    dtype = DTYPES.get(value) if isinstance(value, str) else value
-    if isinstance(dtype, DType) and dtype in allowed:
-        return dtype
-    names = _listing([d.value for d in DType if d in allowed])
-    raise BindError(
-        f"`{generic.name}` of `{owner}` takes a dtype out of {names}, not {_shown(value)}"
-    )
-
-
-def _size(owner: str, generic: Generic, value: object) -> int:
+def _size(name: str, value: object, shown: Callable[[object], str], largest: int) -> Dim:
+    if isinstance(value, Dim):
+        if value.constant is None:
+            return value
+        value = value.constant
     if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise BindError(f"`{generic.name}` of `{owner}` takes an integer, not {_shown(value)}")
+        raise BindError(f"{name} takes an integer, not {shown(value)}")
     size = int(value.__index__())
-    if not 0 <= size <= MAX_SIZE:
-        raise BindError(f"`{generic.name}` of `{owner}` is {_shown(size)}, which is no size")
-    return size
+    if not 0 <= size <= largest:
+        raise BindError(f"{name} is {shown(size)}, which is no size from 0 to {largest}")
+    return Dim.of(size)
 
 
 def _shown(value: object) -> str:

@@ -78,6 +78,16 @@ class Touched:
     writes: bool = False
     in_place: bool = False
 
+    @property
+    def block(self) -> bool:
+        """Whether it needs its block where states lie in it beside the parameters."""
+        return self.params or self.state
+
+    @property
+    def changes(self) -> bool:
+        """Whether it changes state, by itself or through a kernel."""
+        return self.writes or self.in_place
+
 
 def touched(function: Function, known: Mapping[str, Touching]) -> Touched:
     """`known` holds the functions that it may call, by name."""

@@ -57,12 +57,12 @@ class Callee:
     @property
     def takes_block(self) -> bool:
         """Whether it uses its block, or what it calls does."""
-        return self.touched.params or self.touched.state
+        return self.touched.block
 
     @property
     def writes(self) -> bool:
         """Whether it changes state, or what it calls does."""
-        return self.touched.writes or self.touched.in_place
+        return self.touched.changes
 
     @property
     def by_value(self) -> bool:

@@ -37,11 +37,11 @@ class Callee(base.Callee):
 
     @property
     def takes_block(self) -> bool:
-        return self.touched.params or self.touched.state
+        return self.touched.block
 
     @property
     def writes(self) -> bool:
-        return self.touched.writes or self.touched.in_place
+        return self.touched.changes
 
 
 @dataclass(frozen=True, slots=True)
