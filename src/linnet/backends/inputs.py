@@ -17,7 +17,7 @@ import numpy as np
 
 from linnet.backends.errors import InputError
 from linnet.backends.folding import rounded
-from linnet.backends.signature import Signature, Slot
+from linnet.backends.signature import Extent, Signature, Slot
 from linnet.dims import Dim
 from linnet.passes.arguments import LARGEST
 from linnet.types import (
@@ -78,7 +78,7 @@ class Reader:
 
     def __init__(self, signature: Signature, arrays: Arrays) -> None:
         self.signature, self.arrays = signature, arrays
-        self.pairs: list[tuple[Dim, int, str]] = []
+        self.extents: list[Extent] = []
         self.known: dict[Any, GenericArg] = {}
         self.host: dict[str, Any] = {}
         self.absent: list[Type] = []
@@ -91,7 +91,7 @@ class Reader:
         for slot, value in zip(self.signature.slots, given, strict=True):
             self.slot = slot
             values.append(self._value(slot.bound, value, f"`{slot.name}`", top=True))
-        self.signature.complete(self.known, self.pairs)
+        self.known = self.signature.completed(self.known, self.extents)
         if self.absent:
             missing = iter(self.absent)
             values = [self._filled(v, missing) for v in values]
@@ -291,7 +291,6 @@ class Reader:
                 bound = self.known[item]
                 items[at : at + 1] = list(bound) if isinstance(bound, tuple) else []
         packs = [k for k, item in enumerate(items) if isinstance(item, PackVar)]
-        written = self._written(type_)
         if len(packs) > 1:
             raise self.fail(f"{what} does not show where its packs end: give them as generics")
         if packs:
@@ -303,21 +302,24 @@ class Reader:
                 self.known[pack.count] = Dim.of(math.prod(shape[at : at + count]))
                 items[at : at + 1] = list(self.known[pack])  # type: ignore[arg-type]
         if len(items) != len(shape):
-            raise self.fail(f"{what} is {written}, of rank {len(items) - len(packs)}, but got "
-                            f"shape {list(shape)}")  # fmt: skip
+            raise self.fail(f"{what} is {self._written(type_)}, of rank {len(items) - len(packs)}, "
+                            f"but got shape {list(shape)}")  # fmt: skip
         for axis, (dim, extent) in enumerate(zip(items, shape, strict=True)):
             if extent > LARGEST:
                 raise self.fail(f"axis {axis} of {what} is {extent}, past {LARGEST}")
             if dim.constant == extent:
                 continue
-            said = f"axis {axis} of {what} ({written}, got shape {list(shape)})"
+            found = Extent(dim, extent, axis, what, self._source_type(type_), shape)
             if dim.constant is not None:
-                raise self.fail(f"{said} is {extent}, but has to be {dim.constant}")
-            self.pairs.append((dim, extent, said))
+                raise self.fail(f"{found} is {extent}, but has to be {dim.constant}")
+            self.extents.append(found)
+
+    def _source_type(self, type_: TensorType) -> Type:
+        """The type as the source has it, where it is the parameter's own."""
+        return self.slot.type if self.slot.bound is type_ else type_
 
     def _written(self, type_: TensorType) -> str:
-        """The type in the source's words, where it is the parameter's own."""
-        return str(self.slot.type) if self.slot.bound is type_ else str(type_)
+        return str(self._source_type(type_))
 
 
 class _Fields(tuple[Any, ...]):

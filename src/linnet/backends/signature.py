@@ -36,6 +36,25 @@ class Slot:
     default: int | float | bool | str | None
 
 
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """What a dimension of a type is in an input. In words, the place: "axis 1 of `ids` (...)"."""
+
+    dim: Dim
+    size: int
+    axis: int
+    what: str
+    type: Type
+    shape: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"axis {self.axis} of {self.what} ({self.type}, got shape {list(self.shape)})"
+
+
+# Sets of extents whose generics are remembered for an entry: a server meets a few again and again.
+_REMEMBERED = 256
+
+
 class Signature:
     """One entry of a bound model."""
 
@@ -49,6 +68,7 @@ class Signature:
             Slot(p.name, p.type, self.subst.type(p.type), p.default) for p in function.params
         )
         self.where = tuple((clause, self.subst.relation(clause)) for clause in function.where)
+        self._completed: dict[Any, dict[Any, GenericArg]] = {}
 
     def __str__(self) -> str:
         generics = ", ".join(f"{g.name}: {g.kind}" for g in self.generics)
@@ -157,16 +177,29 @@ class Signature:
             raise self.fail(f"the generic `{generic.name}` is {size}, which is no size")
         return size
 
-    def complete(self, known: dict[Any, GenericArg], pairs: Sequence[tuple[Dim, int, str]]) -> None:
-        """Solves for what shapes show indirectly, fills defaults in, and checks everything."""
+    def completed(
+        self, known: Mapping[Any, GenericArg], extents: Sequence[Extent]
+    ) -> dict[Any, GenericArg]:
+        """`known` with what shapes show indirectly and with defaults, everything checked."""
+        key = (frozenset(known.items()), tuple((e.dim, e.size) for e in extents))
+        found = self._completed.get(key)
+        if found is None:
+            found = dict(known)
+            self._complete(found, extents)
+            if len(self._completed) >= _REMEMBERED:
+                self._completed.clear()
+            self._completed[key] = found
+        return dict(found)
+
+    def _complete(self, known: dict[Any, GenericArg], extents: Sequence[Extent]) -> None:
         for generic in self.generics:
             if generic.var not in known and generic.default is not None:
-                _solve(pairs, known)
+                _solve(extents, known)
                 known.setdefault(generic.var, Subst.of(known).arg(generic.default))
-        _solve(pairs, known)
+        _solve(extents, known)
         for generic in self.generics:
             if generic.var not in known:
-                misfit = _misfit(pairs, known)
+                misfit = _misfit(extents, known)
                 if misfit:
                     raise self.fail(misfit)
                 raise self.fail(
@@ -174,10 +207,10 @@ class Signature:
                     f"name it as run_entry's generics={{{generic.name!r}: ...}}"
                 )
         subst = Subst.of(known)
-        for dim, extent, what in pairs:
-            wanted = subst.dim(dim).constant
-            if wanted != extent:
-                raise self.fail(f"{what} is {extent}, but {_value(dim, wanted)}")
+        for each in extents:
+            wanted = subst.dim(each.dim).constant
+            if wanted != each.size:
+                raise self.fail(f"{each} is {each.size}, but {_value(each.dim, wanted)}")
         for written, clause in self.where:
             if not _holds(subst.relation(clause)):
                 raise self.fail(f"`{written}` does not hold with {self._said(known, written)}")
@@ -220,31 +253,31 @@ def _value(dim: Dim, wanted: int | None) -> str:
     return f"`{dim}` is {wanted}"
 
 
-def _solve(pairs: Sequence[tuple[Dim, int, str]], known: dict[Any, GenericArg]) -> None:
+def _solve(extents: Sequence[Extent], known: dict[Any, GenericArg]) -> None:
     """Finds each symbol that alone is unknown in a linear place."""
     progress = True
     while progress:
         progress = False
         subst = Subst.of(known)
-        for dim, extent, _ in pairs:
-            left = subst.dim(dim)
+        for each in extents:
+            left = subst.dim(each.dim)
             if len(left.symbols) != 1:
                 continue
             (symbol,) = left.symbols
-            value = _root(left, symbol, extent)
+            value = _root(left, symbol, each.size)
             if value is not None:
                 known[symbol] = Dim.of(value)
                 progress = True
                 break
 
 
-def _misfit(pairs: Sequence[tuple[Dim, int, str]], known: Mapping[Any, GenericArg]) -> str | None:
+def _misfit(extents: Sequence[Extent], known: Mapping[Any, GenericArg]) -> str | None:
     """What is wrong with an extent that no value of its dimension's one unknown symbol gives."""
     subst = Subst.of(known)
-    for dim, extent, what in pairs:
-        left = subst.dim(dim)
+    for each in extents:
+        left = subst.dim(each.dim)
         if len(left.symbols) == 1 and _slope(left) is not None:
-            return f"{what} is {extent}, which `{dim}` is for no size"
+            return f"{each} is {each.size}, which `{each.dim}` is for no size"
     return None
 
 

@@ -91,17 +91,18 @@ def row(logits: Any) -> np.ndarray[Any, np.dtype[np.float32]]:
     """The one row of a backend's `[1, Vocab]` logits as a NumPy f32 vector."""
     if hasattr(logits, "detach"):
         logits = logits.detach().float().cpu().numpy()
-    return np.asarray(logits).astype(np.float32).reshape(-1)
+    return np.asarray(logits).astype(np.float32, copy=False).reshape(-1)
 
 
 def choose(
     logits: np.ndarray[Any, np.dtype[np.float32]], temperature: float, rng: np.random.Generator
 ) -> int:
     """The best token, or a draw from `softmax(logits / temperature)`."""
-    if np.isnan(logits).any():
+    best = int(logits.argmax())  # the first NaN where there is one
+    if math.isnan(logits[best]):
         fail("E5026", "the model's logits are not numbers (NaN), so no token can be chosen")
     if temperature == 0:
-        return int(logits.argmax())
+        return best
     scaled = logits.astype(np.float64) - float(logits.max())
     weights = np.exp(scaled / temperature)
     # Searching the running sum draws one index without a normalised copy.

@@ -212,6 +212,22 @@ def test_the_number_of_threads_changes_nothing(kernels: Any) -> None:
                 np.testing.assert_array_equal(one, two)
 
 
+def test_products_in_turn_while_matrices_come_and_go(kernels: Any) -> None:
+    """Threads that wait ask for the weights that came next the last time, which may be gone."""
+    x = made(1, 200)
+    kernels.lib.linnet_k_set_threads(3)
+    try:
+        for turn in range(6):
+            ws = [made(700 + 16 * k, 200, turn + k) for k in range(4)]
+            packed = [kernels.pack("f32", w) for w in ws]
+            for _ in range(3):
+                for w, matrix in zip(ws, packed, strict=True):
+                    np.testing.assert_allclose(matrix(x), x @ w.T, rtol=1e-4, atol=1e-4)
+                packed[turn % 4] = kernels.pack("f32", ws[turn % 4])
+    finally:
+        kernels.lib.linnet_k_set_threads(0)
+
+
 def test_nothing_to_do(kernels: Any) -> None:
     for kind in ("f32", "bf16", "int8", "q8", "q4"):
         assert kernels.pack(kind, made(0, 32))(made(3, 32)).shape == (3, 0)

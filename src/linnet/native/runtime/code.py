@@ -124,9 +124,11 @@ class Entry:
     def run(self, inputs: Sequence[Any], sizes: Sequence[int], outputs: Sequence[Any]) -> None:
         """One call. Raises `RunError` where it has no meaning on these inputs."""
         numbers = (ctypes.c_int64 * max(len(sizes), 1))(*sizes)
-        code = self.symbols.run(
-            self._handle, _pointers(inputs), numbers, _pointers(outputs), self._message, _MESSAGE
-        )
+        self.call(_pointers(inputs), numbers, _pointers(outputs))
+
+    def call(self, inputs: Any, sizes: Any, outputs: Any) -> None:
+        """As `run`, with arrays of pointers and numbers as the code takes them."""
+        code = self.symbols.run(self._handle, inputs, sizes, outputs, self._message, _MESSAGE)
         if code == 0:
             return
         said = self._message.value.decode("utf-8", "replace")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -23,6 +24,7 @@ from linnet.native.runtime.library import Library
 from linnet.native.runtime.memory import zeros
 from linnet.native.runtime.packing import Weights
 from linnet.native.runtime.profile import Part
+from linnet.native.runtime.repeat import Repeat, key_of
 from linnet.native.runtime.values import NumPyArrays, flattened, rebuilt, results
 from linnet.native.toolchain.build import build, is_built
 from linnet.native.toolchain.jobs import Workers
@@ -31,6 +33,7 @@ from linnet.types import DType, GenericArg, TensorType
 
 Array = np.ndarray[Any, Any]
 Sizes = Mapping[str, GenericArg]
+_REMEMBERED = 256  # kinds of calls whose way in is kept
 Key = tuple[str, Any]  # an entry's name, and the dtypes and shapes among its generics
 
 
@@ -59,6 +62,7 @@ class Model:
         self._generated: dict[Key, Generated] = {}
         self._loaded: dict[Key, Entry] = {}
         self._paths: dict[Key, Path] = {}  # of compiled objects, where they are known
+        self._repeats: dict[tuple[str, Any], Repeat] = {}
         self._unkept: dict[Key, str | None] = {}  # what code is to be kept under
         self._lock = threading.RLock()
         self._broken: str | None = None
@@ -84,8 +88,13 @@ class Model:
     ) -> Any:
         """Runs an entry on a list or a dict of inputs. Raises `InputError` before anything runs
         where they do not fit; `generics` gives those of the entry that no input's shape shows."""
-        signature = self._signature(name)
         with self._lock:
+            alike = key_of(inputs) if generics is None and self._broken is None else None
+            repeat = self._repeats.get((name, alike)) if alike is not None else None
+            if repeat is not None and repeat.fits(inputs):
+                with self._breaking(name, repeat.entry):
+                    return repeat.run()
+            signature = self._signature(name)
             checked = Reader(signature, NumPyArrays()).read(inputs, generics)
             sizes = signature.forms(checked.generics)
             self._find(name, sizes)
@@ -96,7 +105,28 @@ class Model:
                     f"an earlier call of `{self._broken}` failed part-way and left the state half "
                     "changed; call reset_state() first"
                 )
-            return self._run(name, signature, entry, checked)
+            result = self._run(name, signature, entry, checked)
+            if alike is not None and repeat is None:
+                needs = self._bounds.of(signature, sizes)
+                self._remember((name, alike), Repeat.of(entry, signature, needs, inputs, checked))
+            return result
+
+    def _remember(self, call: tuple[str, Any], repeat: Repeat | None) -> None:
+        if repeat is None:
+            return
+        if len(self._repeats) >= _REMEMBERED:
+            self._repeats.clear()
+        self._repeats[call] = repeat
+
+    @contextmanager
+    def _breaking(self, name: str, entry: Entry) -> Iterator[None]:
+        """Takes note of a call that fails after it may have changed the state."""
+        try:
+            yield
+        except BaseException:
+            if entry.generated.writes:
+                self._broken = name
+            raise
 
     def _run(self, name: str, signature: Signature, entry: Entry, checked: Checked) -> Any:
         function = entry.generated.function
@@ -110,13 +140,9 @@ class Model:
         leaves = [leaf for param, value in pairs for leaf in flattened(param.type, value)]
         kinds = function.result_types
         outputs = results(kinds[0], sizes) if kinds else []
-        try:
+        with self._breaking(name, entry):
             entry.run(leaves, [sizes[g.var] for g in function.generics
                                if isinstance(g.var, Symbol)], outputs)  # fmt: skip
-        except BaseException:
-            if entry.generated.writes:
-                self._broken = name
-            raise
         return rebuilt(kinds[0], iter(outputs)) if kinds else None
 
     def _signature(self, name: str) -> Signature:

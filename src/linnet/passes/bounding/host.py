@@ -32,28 +32,28 @@ class HostRun:
         self.leaves = leaves
         self.subst = Subst({symbol: Dim.of(size) for symbol, size in sizes.items()})
         self._values: dict[Host, Any] = {}
-        self._leaf_values: dict[Symbol, int] = {}
+        self._numbers = dict(sizes)  # sizes and the leaves so far
 
     def dim(self, dim: Dim) -> int:
         """A bound or an extent as a number."""
-        values = dict(self.sizes)
+        if dim.constant is not None:
+            return dim.constant
         for symbol in dim.symbols:
-            if symbol in self.leaves:
-                values[symbol] = self._leaf(symbol)
+            if symbol in self.leaves and symbol not in self._numbers:
+                self._numbers[symbol] = self._leaf(self.leaves[symbol])
         try:
-            return dim.evaluate(values)
+            return dim.evaluate(self._numbers)
         except DimError as error:
             raise Unavailable from error
 
-    def _leaf(self, symbol: Symbol) -> int:
-        if symbol not in self._leaf_values:
-            leaf = self.leaves[symbol]
-            value = np.asarray(self._input(leaf.name))
-            if value.size == 0:
-                raise Unavailable
-            pick = value.min() if leaf.how == "min" else value.max()
-            self._leaf_values[symbol] = int(pick)
-        return self._leaf_values[symbol]
+    def _leaf(self, leaf: Leaf) -> int:
+        value = self._input(leaf.name)
+        if isinstance(value, int):
+            return value
+        value = np.asarray(value)
+        if value.size == 0:
+            raise Unavailable
+        return int(value.min() if leaf.how == "min" else value.max())
 
     def _input(self, name: str) -> Any:
         if self.inputs.get(name) is None:

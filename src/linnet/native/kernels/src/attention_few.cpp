@@ -55,9 +55,9 @@ void few(const Source& s, int64_t tasks, int64_t rows, int64_t width, int64_t lo
             }
         });
     };
-    // About 20 us of work a task at least.
+    // About 5 us of work a task at least.
     const int64_t cost = rows * width * (longest < kChunk ? longest : kChunk) + 1;
-    pool().ranges(tasks * chunks, (1 << 17) / cost + 1, [&](int64_t begin, int64_t end) {
+    pool().ranges(tasks * chunks, (1 << 15) / cost + 1, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) chunk_of(i);
     });
     const auto join = [&](int64_t task) {

@@ -23,7 +23,7 @@ LN_INLINE void put(F acc, int64_t panel, int64_t row, const Out& out) {
 // Each M: rows of x at once. One row alone keeps several sums, as an FMA takes 4 cycles.
 template <int M>
 struct F32 {
-    static constexpr int kSums = M == 1 ? 4 : M < 4 ? 2 : 1;
+    static constexpr int kSums = M == 1 ? 8 : M < 4 ? 2 : 1;
     static void run(const Panels& w, const Input& x, int64_t panel, int64_t row, const Out& out) {
         const auto* lines = reinterpret_cast<const float*>(w.panel(panel));
         const float* xr = x.f + row * x.stride;

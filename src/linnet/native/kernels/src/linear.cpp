@@ -3,6 +3,7 @@
 
 #include "blocks.h"
 #include "memory.h"
+#include "order.h"
 
 namespace linnet {
 namespace {
@@ -12,11 +13,16 @@ constexpr int64_t kTaskBytes = 48 << 10;
 // From so many rows on quantised weights are widened a panel at a time instead of a row at a time.
 constexpr int64_t kWidenRounded = 24;
 
+// Tasks a thread: many, so that threads of unlike speed end together.
+constexpr int64_t kTasks = 32;
+
+Order order;
+
 void run_thin(Thin kernel, const Panels& w, const Input& x, const Out& out) {
     const int64_t panels = panel_count(w.rows);
     pool().ranges(panels, kTaskBytes / (w.layout.bytes + 1) + 1, [&](int64_t begin, int64_t end) {
         kernel(w, x, begin, end, out);
-    });
+    }, kTasks);
 }
 
 // Both halves of each panel's outputs, then their product, while they are in the cache.
@@ -35,12 +41,14 @@ void run_thin_gated(Thin kernel, const Panels& w, const Input& x, const Out& out
             const float* row = static_cast<const float*>(sums.y) + r * w.rows + from;
             put_gated(t, row, row + w.rows / 2, n, r, from, out);
         }
-    });
+    }, kTasks);
 }
 
 bool quantised(WeightKind kind) { return kind >= WeightKind::int8; }
 
 void thin(Thin kernel, const Panels& w, const Input& x, const Out& out, bool gated) {
+    const Soon next = order.note(w, panel_count(w.rows) * w.layout.bytes);
+    pool().soon(next.at, next.bytes);
     if (gated) return run_thin_gated(kernel, w, x, out);
     run_thin(kernel, w, x, out);
 }

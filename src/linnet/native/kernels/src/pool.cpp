@@ -44,6 +44,31 @@ struct alignas(64) Part {
     int64_t end = 0;
 };
 
+// What a waiting thread asks for at most: a part of what a core's own cache holds.
+constexpr int64_t kSoonBytes = 512 << 10;
+
+// A thread's share of the memory that is read soon, asked for a few lines at a time.
+class Ahead {
+public:
+    void follow(uintptr_t at, int64_t bytes, size_t own, size_t threads) {
+        if (at == whole_) return;
+        whole_ = at;
+        const int64_t share = bytes / static_cast<int64_t>(threads);
+        next_ = at + static_cast<uintptr_t>(share) * own;
+        end_ = next_ + static_cast<uintptr_t>(share < kSoonBytes ? share : kSoonBytes);
+    }
+
+    // False when there is nothing left to ask for.
+    bool ask() {
+        if (next_ >= end_) return false;
+        for (int i = 0; i < 4; ++i, next_ += 64) __builtin_prefetch(reinterpret_cast<const void*>(next_), 0, 2);
+        return true;
+    }
+
+private:
+    uintptr_t whole_ = 0, next_ = 0, end_ = 0;
+};
+
 constexpr uint64_t kOpen = uint64_t{1} << 16;
 constexpr uint64_t kEpoch = uint64_t{1} << 17;
 constexpr uint64_t kInside = kOpen - 1;
@@ -141,14 +166,20 @@ struct Pool::Impl {
         drain(0);
         inside_task = false;
         state.fetch_and(~kOpen, std::memory_order_acq_rel);
+        follow(own_ahead, 0);
         for (int spins = 0; (state.load(std::memory_order_acquire) & kInside) != 0; ++spins) {
             if (spins < kSpins) {
-                pause_cpu();
+                if (!own_ahead.ask()) pause_cpu();
             } else {
                 std::this_thread::yield();
             }
         }
         if (error != nullptr) std::rethrow_exception(std::exchange(error, nullptr));
+    }
+
+    void follow(Ahead& ahead, size_t own) const {
+        ahead.follow(soon_at.load(std::memory_order_relaxed), soon_bytes.load(std::memory_order_relaxed), own,
+                     parts.size());
     }
 
     bool enter(uint64_t seen) {
@@ -161,8 +192,10 @@ struct Pool::Impl {
     void work(size_t own) {
         inside_task = true;
         uint64_t done = 0;  // the epoch this worker has last been in
+        Ahead ahead;
         while (!stopping.load(std::memory_order_relaxed)) {
-            const uint64_t seen = await(done);
+            follow(ahead, own);
+            const uint64_t seen = await(done, ahead);
             if (stopping.load(std::memory_order_relaxed)) return;
             done = seen & ~(kEpoch - 1);
             // The job may have become another one meanwhile: it is entered all the same.
@@ -174,7 +207,7 @@ struct Pool::Impl {
     }
 
     // The state once it shows another epoch than `done`; or anything when stopping.
-    uint64_t await(uint64_t done) {
+    uint64_t await(uint64_t done, Ahead& ahead) {
         uint64_t seen = 0;
         const auto fresh = [&] {
             seen = state.load(std::memory_order_seq_cst);
@@ -182,7 +215,7 @@ struct Pool::Impl {
         };
         for (int i = 0; i < kSpins; ++i) {
             if (fresh() || stopping.load(std::memory_order_relaxed)) return seen;
-            pause_cpu();
+            if (!ahead.ask()) pause_cpu();
         }
         std::unique_lock<std::mutex> lock(sleep_lock);
         sleepers.fetch_add(1, std::memory_order_seq_cst);
@@ -198,6 +231,9 @@ struct Pool::Impl {
     std::condition_variable wake;
     alignas(64) std::atomic<uint64_t> state{0};
     alignas(64) std::atomic<int> sleepers{0};
+    std::atomic<uintptr_t> soon_at{0};  // see Pool::soon
+    std::atomic<int64_t> soon_bytes{0};
+    Ahead own_ahead;  // the caller's
     std::atomic<int> count{1};  // parts.size(), for those who hold no lock
     std::atomic<bool> stopping{false};
     void (*call)(void*, int64_t) = nullptr;
@@ -213,6 +249,12 @@ void Pool::run_tasks(int64_t n, void (*call)(void*, int64_t), void* body) {
         return;
     }
     impl_->run(n, call, body);
+}
+
+void Pool::soon(const void* at, int64_t bytes) {
+    if (inside_task) return;
+    impl_->soon_at.store(reinterpret_cast<uintptr_t>(at), std::memory_order_relaxed);
+    impl_->soon_bytes.store(bytes, std::memory_order_relaxed);
 }
 
 namespace {

@@ -92,12 +92,13 @@ public:
                   const_cast<void*>(static_cast<const void*>(&body)));
     }
 
-    // body(begin, end) over [0, n) in runs of at least `grain` (the last may be shorter).
+    // body(begin, end) over [0, n) in runs of at least `grain` (the last may be shorter), at most
+    // `a_thread` runs for each thread.
     template <class F>
-    void ranges(int64_t n, int64_t grain, F&& body) {
+    void ranges(int64_t n, int64_t grain, F&& body, int64_t a_thread = 4) {
         if (n <= 0) return;
         if (grain < 1) grain = 1;
-        const int64_t most = static_cast<int64_t>(threads()) * 4;
+        const int64_t most = static_cast<int64_t>(threads()) * a_thread;
         int64_t parts = (n + grain - 1) / grain;
         if (parts > most) parts = most;
         if (parts <= 1) {
@@ -110,6 +111,10 @@ public:
             body(begin, n < begin + step ? n : begin + step);
         });
     }
+
+    // Memory that a later job reads, a part of it on each thread as in `run`. Threads that wait ask for the
+    // beginning of theirs meanwhile. A hint: nothing is read, and the memory may be gone by then.
+    void soon(const void* at, int64_t bytes);
 
     void run_tasks(int64_t n, void (*call)(void*, int64_t), void* body);
 
