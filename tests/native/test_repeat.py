@@ -11,7 +11,8 @@ import pytest
 
 from linnet.backends.errors import InputError, StateError
 from linnet.native import Model, RunError, load
-from linnet.native.runtime.repeat import Repeat
+from linnet.native.runtime import repeat as repeats
+from linnet.native.runtime.repeat import Call, Repeat
 
 from .support import checked
 
@@ -59,13 +60,13 @@ def model(program: Any) -> Model:
 def short(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """One number for each call that took the short way."""
     taken: list[int] = []
-    run: Callable[[Repeat], Any] = Repeat.run
+    run: Callable[[Call], Any] = Call.run
 
-    def noted(self: Repeat) -> Any:
+    def noted(self: Call) -> Any:
         taken.append(1)
         return run(self)
 
-    monkeypatch.setattr(Repeat, "run", noted)
+    monkeypatch.setattr(Call, "run", noted)
     return taken
 
 
@@ -168,3 +169,77 @@ def test_callers_at_once(model: Model) -> None:
     for each in callers:
         each.join()
     assert not wrong
+
+
+def test_a_call_inside_a_call(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a signal's handler or a finaliser may begin one, once the outer one's inputs are taken."""
+    inner: list[Any] = []
+    run: Callable[[Call], Any] = Call.run
+    x = np.arange(4, dtype=np.float32)
+
+    def nested(self: Call) -> Any:
+        if not inner:
+            inner.append(None)
+            inner[0] = model.run_entry("scale", [x * 10, ids(1, 1, 1, 1)])
+        return run(self)
+
+    assert model.run_entry("scale", [x, ids(2, 2, 2, 2)]).tolist() == [0, 2, 4, 6]
+    monkeypatch.setattr(Call, "run", nested)
+    assert model.run_entry("scale", [x, ids(3, 3, 3, 3)]).tolist() == [0, 3, 6, 9]
+    assert inner[0].tolist() == [0, 10, 20, 30]
+
+
+def test_inputs_that_a_caller_takes_away_meanwhile(
+    model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run: Callable[[Call], Any] = Call.run
+    given: list[Any] = []
+
+    def emptied(self: Call) -> Any:
+        given.clear()
+        return run(self)
+
+    monkeypatch.setattr(Call, "run", emptied)
+    for turn in range(3):
+        given[:] = [np.full(4, 7, np.float32), ids(turn, turn, turn, turn)]
+        assert model.run_entry("scale", given).tolist() == [7 * turn] * 4
+
+
+def test_no_memory_for_a_result_leaves_the_state_whole(
+    model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(2):
+        model.run_entry("step", [ids(1), 0])
+
+    class Full:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(np, name)
+
+        def empty(self, *_: Any) -> Any:
+            raise MemoryError("no memory")
+
+    with monkeypatch.context() as without:
+        without.setattr(repeats, "np", Full())
+        with pytest.raises(MemoryError):
+            model.run_entry("step", [ids(1), 0])
+    assert model.run_entry("step", [ids(1), 0]).tolist() == [3]
+
+
+@pytest.mark.parametrize("name", [["step"], {"step": 1}, {"step"}, np.array(["step"])])
+def test_a_name_that_is_none(model: Model, name: Any) -> None:
+    with pytest.raises(InputError, match="there is no entry"):
+        model.run_entry(name, [ids(1), 0])
+
+
+def test_what_is_never_short_is_tried_once(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[int] = []
+    of = Repeat.of
+
+    def noted(*args: Any) -> Any:
+        tried.append(1)
+        return of(*args)
+
+    monkeypatch.setattr(Repeat, "of", staticmethod(noted))
+    for _ in range(4):
+        assert model.run_entry("divide", [9, 2]) == 4
+    assert len(tried) == 1

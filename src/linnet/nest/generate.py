@@ -99,12 +99,17 @@ def choose(
 ) -> int:
     """The best token, or a draw from `softmax(logits / temperature)`."""
     best = int(logits.argmax())  # the first NaN where there is one
-    if math.isnan(logits[best]):
+    peak = float(logits[best])
+    if math.isnan(peak):
         fail("E5026", "the model's logits are not numbers (NaN), so no token can be chosen")
+    if peak == -math.inf:
+        fail("E5026", "the model's logits are all -inf, so no token can be chosen")
     if temperature == 0:
         return best
-    scaled = logits.astype(np.float64) - float(logits.max())
-    weights = np.exp(scaled / temperature)
+    if peak == math.inf:  # what the softmax tends to: those alone, alike
+        weights = (logits == math.inf).astype(np.float64)
+    else:
+        weights = np.exp((logits.astype(np.float64) - peak) / temperature)
     # Searching the running sum draws one index without a normalised copy.
     total = np.cumsum(weights)
     at = int(np.searchsorted(total, rng.random() * total[-1], side="right"))

@@ -62,7 +62,7 @@ class Model:
         self._generated: dict[Key, Generated] = {}
         self._loaded: dict[Key, Entry] = {}
         self._paths: dict[Key, Path] = {}  # of compiled objects, where they are known
-        self._repeats: dict[tuple[str, Any], Repeat] = {}
+        self._repeats: dict[tuple[Any, ...], Repeat | None] = {}  # by what calls have in common
         self._unkept: dict[Key, str | None] = {}  # what code is to be kept under
         self._lock = threading.RLock()
         self._broken: str | None = None
@@ -89,11 +89,16 @@ class Model:
         """Runs an entry on a list or a dict of inputs. Raises `InputError` before anything runs
         where they do not fit; `generics` gives those of the entry that no input's shape shows."""
         with self._lock:
-            alike = key_of(inputs) if generics is None and self._broken is None else None
-            repeat = self._repeats.get((name, alike)) if alike is not None else None
-            if repeat is not None and repeat.fits(inputs):
-                with self._breaking(name, repeat.entry):
-                    return repeat.run()
+            if type(inputs) is list:
+                inputs = tuple(inputs)  # the caller's own list may change meanwhile
+            alike = None
+            if generics is None and type(inputs) is tuple and self._broken is None:
+                alike = key_of(name, inputs)
+            repeat = None if alike is None else self._repeats.get(alike)
+            call = None if repeat is None else repeat.take(inputs)
+            if call is not None:
+                with self._breaking(name, call.entry):
+                    return call.run()
             signature = self._signature(name)
             checked = Reader(signature, NumPyArrays()).read(inputs, generics)
             sizes = signature.forms(checked.generics)
@@ -106,17 +111,16 @@ class Model:
                     "changed; call reset_state() first"
                 )
             result = self._run(name, signature, entry, checked)
-            if alike is not None and repeat is None:
+            if alike is not None and alike not in self._repeats:
                 needs = self._bounds.of(signature, sizes)
-                self._remember((name, alike), Repeat.of(entry, signature, needs, inputs, checked))
+                self._remember(alike, Repeat.of(entry, signature, needs, inputs, checked))
             return result
 
-    def _remember(self, call: tuple[str, Any], repeat: Repeat | None) -> None:
-        if repeat is None:
-            return
+    def _remember(self, alike: tuple[Any, ...], repeat: Repeat | None) -> None:
+        """Keeps the way in of calls like one that passed, and that there is no shorter one."""
         if len(self._repeats) >= _REMEMBERED:
             self._repeats.clear()
-        self._repeats[call] = repeat
+        self._repeats[alike] = repeat
 
     @contextmanager
     def _breaking(self, name: str, entry: Entry) -> Iterator[None]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,12 +22,17 @@ from linnet.passes.bounding.ranges import Ranges
 from linnet.passes.bounds import Requirement
 from linnet.types import DType, TensorType
 
+Array = np.ndarray[Any, Any]
 
-def key_of(inputs: Any) -> tuple[Any, ...] | None:
-    """What calls that are alike have in common; None for inputs that go the full way."""
-    if type(inputs) is not list and type(inputs) is not tuple:
+
+Scalar = tuple[int, Any, int, int]  # a parameter, what holds its value, least and largest value
+
+
+def key_of(name: object, inputs: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """What calls that are alike have in common; None for one that goes the full way."""
+    if type(name) is not str:
         return None
-    found: list[Any] = []
+    found: list[Any] = [name]
     for value in inputs:
         if type(value) is np.ndarray:
             found.append((value.dtype, value.shape))
@@ -38,21 +44,22 @@ def key_of(inputs: Any) -> tuple[Any, ...] | None:
 
 
 class Repeat:
-    """An entry for inputs of one key."""
+    """An entry for inputs of one key. It keeps nothing of a call, so that one may begin inside
+    another (a signal's handler, a finaliser)."""
 
     def __init__(
-        self, entry: Entry, ranges: Ranges, look: Sequence[tuple[int, str]], sizes: Sequence[int],
-        scalars: Sequence[tuple[int, Any, int, int]], result: tuple[tuple[int, ...], Any],
-    ) -> None:  # fmt: skip
+        self,
+        entry: Entry,
+        ranges: Ranges,
+        look: Sequence[tuple[int, str]],
+        sizes: Sequence[int],
+        scalars: Sequence[Scalar],
+        result: tuple[tuple[int, ...], Any],
+    ) -> None:
         self.entry, self._ranges, self._look = entry, ranges, look
-        self._scalars = scalars  # parameter, its memory, least and largest value
+        self._scalars = scalars
         self._shape, self._dtype = result
-        count = len(entry.generated.function.params)
-        self._inputs = (ctypes.c_void_p * max(count, 1))()
-        self._outputs = (ctypes.c_void_p * 1)()
         self._sizes = (ctypes.c_int64 * max(len(sizes), 1))(*sizes)
-        for at, memory, _, _ in scalars:
-            self._inputs[at] = memory.ctypes.data
 
     @staticmethod
     def of(
@@ -69,68 +76,83 @@ class Repeat:
             return None
         if not isinstance(kinds[0], TensorType) or not isinstance(kinds[0].dtype, DType):
             return None
-        by_name = {g.name: checked.generics[g.var] for g in signature.generics}
-        known = {n: v.constant for n, v in by_name.items() if isinstance(v, Dim)}
-        named = {n: v for n, v in known.items() if v is not None}
-        sizes = {g.var: named[g.name] for g in function.generics if isinstance(g.var, Symbol)}
-        scalars = []
+        if any(type(value) is not int and value.size == 0 for value in inputs):
+            return None
+        scalars: list[Scalar] = []
         for at, (slot, value) in enumerate(zip(signature.slots, inputs, strict=True)):
-            if not isinstance(slot.bound, TensorType):
+            if not isinstance(slot.bound, TensorType) or not isinstance(slot.bound.dtype, DType):
                 return None
             dtype = slot.bound.dtype
-            if not isinstance(dtype, DType):
-                return None
             if type(value) is not int:
                 if value.dtype != numpy_dtype(dtype) or not value.dtype.isnative:
                     return None
-            elif slot.bound.shape or not dtype.is_integer:
+            elif slot.bound.shape or dtype not in _INTEGERS:
                 return None
             else:
-                scalars.append((at, np.zeros((), numpy_dtype(dtype)), *dtype.integer_range))
+                scalars.append((at, _INTEGERS[dtype], *dtype.integer_range))
+        given = {g.name: checked.generics[g.var] for g in signature.generics}
+        known = {n: v.constant for n, v in given.items() if isinstance(v, Dim)}
+        named = {n: v for n, v in known.items() if v is not None}
         ranges = Ranges.of(requirements, named)
-        if ranges is None:
-            return None
         places = {slot.name: at for at, slot in enumerate(signature.slots)}
-        if any(leaf.name not in places for leaf in ranges.leaves):
+        if ranges is None or any(leaf.name not in places for leaf in ranges.leaves):
             return None
         look = [(places[leaf.name], leaf.how) for leaf in ranges.leaves]
+        sizes = {g.var: named[g.name] for g in function.generics if isinstance(g.var, Symbol)}
         shape = tuple(dim.evaluate(sizes) for dim in kinds[0].dims)
-        return Repeat(
-            entry, ranges, look, list(sizes.values()), scalars,
-            (shape, numpy_dtype(kinds[0].dtype)),
-        )  # fmt: skip
+        result = shape, numpy_dtype(kinds[0].dtype)
+        return Repeat(entry, ranges, look, list(sizes.values()), scalars, result)
 
-    def fits(self, inputs: Sequence[Any]) -> bool:
-        """Takes the inputs up, where their values are all that they have to be."""
-        for at, memory, low, high in self._scalars:
-            value = inputs[at]
-            if not low <= value <= high:
-                return False
-            memory[()] = value
-        values = []
-        for at, how in self._look:
-            value = inputs[at]
-            if type(value) is not int:
-                if value.size == 1:
-                    value = value.item()
-                elif value.size == 0:
-                    return False
-                else:
-                    value = int(value.min() if how == "min" else value.max())
-            values.append(value)
-        if not self._ranges.hold(values):
-            return False
-        for at, value in enumerate(inputs):
-            if type(value) is not int:
-                flags = value.flags
-                if not (flags.c_contiguous and flags.aligned):
-                    return False
-                self._inputs[at] = value.__array_interface__["data"][0]
-        return True
+    def take(self, inputs: tuple[Any, ...]) -> Call | None:
+        """The call on inputs of the key, None where their values are not what they have to be."""
+        held = list(inputs)
+        for at, kind, low, high in self._scalars:
+            if not low <= inputs[at] <= high:
+                return None
+            held[at] = kind(inputs[at])
+        if not self._ranges.hold([_value(inputs[at], how) for at, how in self._look]):
+            return None
+        pointers = (ctypes.c_void_p * max(len(held), 1))()
+        for at, value in enumerate(held):
+            if type(value) is not np.ndarray:
+                pointers[at] = ctypes.addressof(value)
+                continue
+            flags = value.flags
+            if not (flags.c_contiguous and flags.aligned):
+                return None
+            pointers[at] = value.__array_interface__["data"][0]
+        result = np.empty(self._shape, self._dtype)
+        return Call(self.entry, held, pointers, self._sizes, result)
 
-    def run(self) -> Any:
-        """The call on the inputs taken up last. Raises `RunError` as `Entry.run` does."""
-        made = np.empty(self._shape, self._dtype)
-        self._outputs[0] = made.__array_interface__["data"][0]
-        self.entry.call(self._inputs, self._sizes, self._outputs)
-        return made
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call, ready to run; `held` keeps alive what `pointers` point at."""
+
+    entry: Entry
+    held: list[Any]
+    pointers: Any
+    sizes: Any
+    result: Array
+
+    def run(self) -> Array:
+        """Raises `RunError` as `Entry.run` does."""
+        out = (ctypes.c_void_p * 1)(self.result.__array_interface__["data"][0])
+        self.entry.call(self.pointers, self.sizes, out)
+        return self.result
+
+
+_INTEGERS = {
+    DType.I8: ctypes.c_int8, DType.I16: ctypes.c_int16, DType.I32: ctypes.c_int32,
+    DType.I64: ctypes.c_int64, DType.U8: ctypes.c_uint8, DType.U16: ctypes.c_uint16,
+    DType.U32: ctypes.c_uint32, DType.U64: ctypes.c_uint64,
+}  # fmt: skip
+
+
+def _value(value: Any, how: str) -> int:
+    """An input's value, or its smallest or largest element."""
+    if type(value) is int:
+        return value
+    if value.size == 1:
+        return int(value.item())
+    return int(value.min() if how == "min" else value.max())
