@@ -49,7 +49,9 @@ def apart(form: str, layers: int, args: argparse.Namespace) -> tuple[float, floa
     for _ in range(args.rounds):
         command = [sys.executable, __file__, "--one", form, "--layers", str(layers)]
         command += ["--width", str(args.width), "--max-seq", str(args.max_seq)]
-        done = subprocess.run(command, check=True, capture_output=True, text=True, encoding="utf-8")
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, encoding="utf-8")
+        if done.returncode != 0:
+            sys.exit(done.returncode)  # it has said why
         found.append(json.loads(done.stdout.splitlines()[-1]))
     return min(first for first, _ in found), min(step for _, step in found)
 
@@ -62,6 +64,10 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--one", choices=list(FORMS), help=argparse.SUPPRESS)
     args = parser.parse_args()
+    if args.rounds < 1 or min(args.layers) < 1:
+        parser.error("--rounds and --layers are 1 or more")
+    if args.max_seq <= STEPS:
+        parser.error(f"--max-seq is more than the {STEPS} steps that are taken")
     if args.one:
         print(json.dumps(measure(args.one, args.layers[0], args.width, args.max_seq)))
         return

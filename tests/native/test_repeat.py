@@ -12,6 +12,7 @@ import pytest
 from linnet.backends.errors import InputError, StateError
 from linnet.native import Model, RunError, load
 from linnet.native.runtime import repeat as repeats
+from linnet.native.runtime.code import Entry
 from linnet.native.runtime.repeat import Call, Repeat
 
 from .support import checked
@@ -243,3 +244,47 @@ def test_what_is_never_short_is_tried_once(model: Model, monkeypatch: pytest.Mon
     for _ in range(4):
         assert model.run_entry("divide", [9, 2]) == 4
     assert len(tried) == 1
+
+
+def test_a_reset_that_is_interrupted(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No code is left with states that are gone, and the model says that it has to be reset."""
+    step: list[Any] = [ids(1), 0]
+    for _ in range(2):
+        model.run_entry("step", step)
+    bind = Entry.bind
+
+    def interrupted(*_: Any) -> None:
+        with pytest.raises(StateError, match="reset_state"):  # a signal's handler
+            model.run_entry("step", step)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Entry, "bind", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model.reset_state()
+    monkeypatch.setattr(Entry, "bind", bind)
+    with pytest.raises(StateError, match=r"`reset_state` failed part-way.*reset_state\(\)"):
+        model.run_entry("step", step)
+    model.reset_state()
+    assert model.run_entry("step", step).tolist() == [1]
+    assert model.state("cache").tolist() == [1, 1, 1, 1]
+
+
+def test_a_reset_inside_a_reset(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = ids(1, 1, 1, 1)
+    model.run_entry("step", [ids(1), 0])
+    model.run_entry("scale", [np.ones(4, np.float32), at])
+    bind = Entry.bind
+    depth: list[int] = []
+
+    def nested(self: Entry, *rest: Any) -> None:
+        bind(self, *rest)
+        if not depth:
+            depth.append(1)
+            model.reset_state()
+            model.run_entry("step", [ids(1), 0])
+
+    monkeypatch.setattr(Entry, "bind", nested)
+    model.reset_state()
+    assert depth and model.state("cache").tolist() == [1, 1, 1, 1]
+    assert model.run_entry("step", [ids(1), 0]).tolist() == [2]
+    assert model.state("cache").tolist() == [2, 2, 2, 2]

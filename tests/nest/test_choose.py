@@ -44,7 +44,19 @@ def test_nothing_to_choose(logits: Any, message: str, temperature: float) -> Non
         draws(logits, temperature, 1)
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.filterwarnings("error")
+def test_a_temperature_near_0() -> None:
+    assert draws([1, 3, 2, -INF], 1e-320) == {1: 400}
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
 def test_a_row_is_f32(dtype: str) -> None:
     found = row(np.array([[1, 2, 3]], dtype))
     assert found.dtype == np.float32 and found.tolist() == [1, 2, 3]
+
+
+def test_f64_stays_as_it_is() -> None:
+    near, far = np.array([[1.0, 1.0 + 1e-9]]), np.array([[1e39, 2e39]])
+    rng = np.random.default_rng(0)
+    assert choose(row(near), 0, rng) == choose(row(far), 0, rng) == 1
+    assert choose(row(far), 1.0, rng) == 1

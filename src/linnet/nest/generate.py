@@ -87,16 +87,18 @@ def prefill(model: Generator, prompt: Sequence[int]) -> Any:
     return model.run_entry("prefill_slots", [tokens, one, count])
 
 
-def row(logits: Any) -> np.ndarray[Any, np.dtype[np.float32]]:
-    """The one row of a backend's `[1, Vocab]` logits as a NumPy f32 vector."""
+def row(logits: Any) -> np.ndarray[Any, Any]:
+    """The one row of a backend's `[1, Vocab]` logits as a NumPy vector of f32, or f64."""
     if hasattr(logits, "detach"):
-        logits = logits.detach().float().cpu().numpy()
-    return np.asarray(logits).astype(np.float32, copy=False).reshape(-1)
+        wide = logits.detach().cpu()
+        logits = (wide if wide.element_size() > 4 else wide.float()).numpy()
+    array = np.asarray(logits)
+    return (array if array.dtype == np.float64 else array.astype(np.float32, copy=False)).reshape(
+        -1
+    )
 
 
-def choose(
-    logits: np.ndarray[Any, np.dtype[np.float32]], temperature: float, rng: np.random.Generator
-) -> int:
+def choose(logits: np.ndarray[Any, Any], temperature: float, rng: np.random.Generator) -> int:
     """The best token, or a draw from `softmax(logits / temperature)`."""
     best = int(logits.argmax())  # the first NaN where there is one
     peak = float(logits[best])
@@ -109,7 +111,8 @@ def choose(
     if peak == math.inf:  # what the softmax tends to: those alone, alike
         weights = (logits == math.inf).astype(np.float64)
     else:
-        weights = np.exp((logits.astype(np.float64) - peak) / temperature)
+        with np.errstate(over="ignore"):  # a tiny temperature: -inf, which weighs nothing
+            weights = np.exp((logits.astype(np.float64) - peak) / temperature)
     # Searching the running sum draws one index without a normalised copy.
     total = np.cumsum(weights)
     at = int(np.searchsorted(total, rng.random() * total[-1], side="right"))

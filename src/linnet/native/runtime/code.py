@@ -103,11 +103,11 @@ class Entry:
         raw = (self.generated.raw - self.generated.unread) | {
             path for path, weight in either.items() if weight is None
         }
-        self._kept = [params.array(path) if path in raw else None for path in facts.param_order]
-        given = _pointers(self._kept)
-        kept = _pointers([states[path] for path in facts.state_order])
+        raws = [params.array(path) if path in raw else None for path in facts.param_order]
+        held = [states[path] for path in facts.state_order]
         weights = (ctypes.c_void_p * max(len(packed), 1))(*packed)
-        self.symbols.bind(self._handle, given, kept, weights)
+        self.symbols.bind(self._handle, _pointers(raws), _pointers(held), weights)
+        self._kept = raws, held  # only now does nothing point at those before
 
     def _weight(self, params: Weights, wanted: Wanted) -> int | None:
         """Where a weight lies; None for one that no code of the entry reads."""

@@ -94,11 +94,11 @@ class Model:
             alike = None
             if generics is None and type(inputs) is tuple and self._broken is None:
                 alike = key_of(name, inputs)
-            repeat = None if alike is None else self._repeats.get(alike)
-            call = None if repeat is None else repeat.take(inputs)
-            if call is not None:
-                with self._breaking(name, call.entry):
-                    return call.run()
+                repeat = None if alike is None else self._repeats.get(alike)
+                call = None if repeat is None else repeat.take(inputs)
+                if call is not None:
+                    with self._breaking(name, call.entry):
+                        return call.run()
             signature = self._signature(name)
             checked = Reader(signature, NumPyArrays()).read(inputs, generics)
             sizes = signature.forms(checked.generics)
@@ -276,8 +276,12 @@ class Model:
     def reset_state(self) -> None:
         """Sets every state to zero. Memory that is not written to again is given back."""
         with self._lock:
-            self._states = self._zeros()
-            for entry in self._loaded.values():
+            fresh = self._zeros()
+            # Until every entry has the new ones, whatever interrupts this finds a state that is no
+            # state; entries keep those they are bound to.
+            self._broken = "reset_state"
+            self._states = fresh
+            for entry in list(self._loaded.values()):
                 self._bind(entry)
             self._broken = None
 
