@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 import linnet
-from linnet.passes.bounding.ranges import Ranges
 from linnet.passes.bounds import Requirement, input_requirements, violations
+from linnet.passes.ranges import Ranges
 
 CACHED = """
 entry f<N: Dim, V: Dim, S: Dim>(

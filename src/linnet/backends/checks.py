@@ -7,7 +7,6 @@ from typing import Any
 
 from linnet.backends.inputs import Checked
 from linnet.backends.signature import Signature, frozen
-from linnet.dims import Dim
 from linnet.passes import Binding
 from linnet.passes.bounds import Requirement, bound_requirements, violations
 from linnet.types import GenericArg
@@ -34,11 +33,6 @@ class Bounds:
         known = self.of(signature, signature.forms(checked.generics))
         if not known:
             return
-        sizes: dict[str, int] = {}
-        for generic in signature.generics:
-            size = checked.generics[generic.var]
-            if isinstance(size, Dim) and size.constant is not None:
-                sizes[generic.name] = size.constant
-        found = violations(known, checked.host, sizes)
+        found = violations(known, checked.host, signature.sizes(checked.generics))
         if found:
             raise signature.fail("; ".join(found))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from linnet.backends.errors import InputError
+from linnet.backends.recent import Recent
 from linnet.diagnostics.escape import escape_text
 from linnet.dims import Dim, DimError, Relation, Symbol
 from linnet.ir import NONE_DEFAULT, Function, Generic
@@ -51,10 +52,6 @@ class Extent:
         return f"axis {self.axis} of {self.what} ({self.type}, got shape {list(self.shape)})"
 
 
-# Sets of extents whose generics are remembered for an entry: a server meets a few again and again.
-_REMEMBERED = 256
-
-
 class Signature:
     """One entry of a bound model."""
 
@@ -68,7 +65,7 @@ class Signature:
             Slot(p.name, p.type, self.subst.type(p.type), p.default) for p in function.params
         )
         self.where = tuple((clause, self.subst.relation(clause)) for clause in function.where)
-        self._completed: dict[Any, dict[Any, GenericArg]] = {}
+        self._completed: Recent[Any, dict[Any, GenericArg]] = Recent()
 
     def __str__(self) -> str:
         generics = ", ".join(f"{g.name}: {g.kind}" for g in self.generics)
@@ -142,6 +139,15 @@ class Signature:
             if isinstance(g.var, DTypeVar | PackVar) and g.var in known
         }
 
+    def sizes(self, known: Mapping[Any, GenericArg]) -> dict[str, int]:
+        """The sizes among the entry's own generics, by name."""
+        found: dict[str, int] = {}
+        for generic in self.generics:
+            size = known[generic.var]
+            if isinstance(size, Dim) and size.constant is not None:
+                found[generic.name] = size.constant
+        return found
+
     def given_generics(self, values: Mapping[str, Any] | None) -> dict[Any, GenericArg]:
         """What a caller says about the entry's own generics, by variable."""
         named = {g.name: g for g in self.generics}
@@ -186,8 +192,6 @@ class Signature:
         if found is None:
             found = dict(known)
             self._complete(found, extents)
-            if len(self._completed) >= _REMEMBERED:
-                self._completed.clear()
             self._completed[key] = found
         return dict(found)
 

@@ -60,9 +60,12 @@ class Requirement:
         return self.check_in(self._run(inputs, sizes))
 
     def _run(self, inputs: Mapping[str, Any], sizes: Mapping[str, int]) -> HostRun:
+        return HostRun(inputs, self.known(sizes), self.leaves.by_symbol)
+
+    def known(self, sizes: Mapping[str, int]) -> dict[Symbol, int]:
+        """Those sizes, given by name, as the requirement's own symbols."""
         given = {**self.fixed, **sizes}
-        known = {symbol: given[name] for name, symbol in self.sizes.items() if name in given}
-        return HostRun(inputs, known, self.leaves.by_symbol)
+        return {symbol: given[name] for name, symbol in self.sizes.items() if name in given}
 
     def check_in(self, run: HostRun) -> str | None:
         """As `check`, sharing what other requirements have worked out."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from linnet.dims import Symbol
 from linnet.native.emit.blocks import Wanted
 from linnet.native.emit.module import Generated, ModuleWriter, Options
 from linnet.native.errors import RunError
@@ -120,6 +121,11 @@ class Entry:
         if wanted.packed:
             return params.packed(wanted.paths)
         return _address(params.joined_array(wanted.paths))
+
+    def sizes(self, named: Mapping[str, int]) -> dict[Symbol, int]:
+        """The sizes that the code takes, in its order, of those of a call by name."""
+        own = self.generated.function.generics
+        return {g.var: named[g.name] for g in own if isinstance(g.var, Symbol)}
 
     def run(self, inputs: Sequence[Any], sizes: Sequence[int], outputs: Sequence[Any]) -> None:
         """One call. Raises `RunError` where it has no meaning on these inputs."""

@@ -14,8 +14,8 @@ import numpy as np
 from linnet.backends.checks import Bounds
 from linnet.backends.errors import InputError, StateError
 from linnet.backends.inputs import Checked, Reader, numpy_dtype
+from linnet.backends.recent import Recent
 from linnet.backends.signature import Signature, entry_named, frozen
-from linnet.dims import Dim, Symbol
 from linnet.native.emit.module import Generated
 from linnet.native.runtime.code import Entry, Symbols, generate, load_symbols
 from linnet.native.runtime.front import Front
@@ -24,7 +24,7 @@ from linnet.native.runtime.library import Library
 from linnet.native.runtime.memory import zeros
 from linnet.native.runtime.packing import Weights
 from linnet.native.runtime.profile import Part
-from linnet.native.runtime.repeat import Repeat, key_of
+from linnet.native.runtime.repeat import Alike, Repeat, key_of
 from linnet.native.runtime.values import NumPyArrays, flattened, rebuilt, results
 from linnet.native.toolchain.build import build, is_built
 from linnet.native.toolchain.jobs import Workers
@@ -33,7 +33,6 @@ from linnet.types import DType, GenericArg, TensorType
 
 Array = np.ndarray[Any, Any]
 Sizes = Mapping[str, GenericArg]
-_REMEMBERED = 256  # kinds of calls whose way in is kept
 Key = tuple[str, Any]  # an entry's name, and the dtypes and shapes among its generics
 
 
@@ -62,7 +61,7 @@ class Model:
         self._generated: dict[Key, Generated] = {}
         self._loaded: dict[Key, Entry] = {}
         self._paths: dict[Key, Path] = {}  # of compiled objects, where they are known
-        self._repeats: dict[tuple[Any, ...], Repeat | None] = {}  # by what calls have in common
+        self._repeats: Recent[Alike, Repeat | None] = Recent()  # None: they go the full way
         self._unkept: dict[Key, str | None] = {}  # what code is to be kept under
         self._lock = threading.RLock()
         self._broken: str | None = None
@@ -91,14 +90,12 @@ class Model:
         with self._lock:
             if type(inputs) is list:
                 inputs = tuple(inputs)  # the caller's own list may change meanwhile
-            alike = None
-            if generics is None and type(inputs) is tuple and self._broken is None:
-                alike = key_of(name, inputs)
-                repeat = None if alike is None else self._repeats.get(alike)
-                call = None if repeat is None else repeat.take(inputs)
-                if call is not None:
-                    with self._breaking(name, call.entry):
-                        return call.run()
+            alike = None if generics is not None or self._broken else key_of(name, inputs)
+            repeat = None if alike is None else self._repeats.get(alike)
+            call = None if repeat is None else repeat.take(inputs)
+            if call is not None:
+                with self._breaking(name, call.entry):
+                    return call.run()
             signature = self._signature(name)
             checked = Reader(signature, NumPyArrays()).read(inputs, generics)
             sizes = signature.forms(checked.generics)
@@ -113,14 +110,8 @@ class Model:
             result = self._run(name, signature, entry, checked)
             if alike is not None and alike not in self._repeats:
                 needs = self._bounds.of(signature, sizes)
-                self._remember(alike, Repeat.of(entry, signature, needs, inputs, checked))
+                self._repeats[alike] = Repeat.of(entry, signature, needs, inputs, checked)
             return result
-
-    def _remember(self, alike: tuple[Any, ...], repeat: Repeat | None) -> None:
-        """Keeps the way in of calls like one that passed, and that there is no shorter one."""
-        if len(self._repeats) >= _REMEMBERED:
-            self._repeats.clear()
-        self._repeats[alike] = repeat
 
     @contextmanager
     def _breaking(self, name: str, entry: Entry) -> Iterator[None]:
@@ -134,19 +125,13 @@ class Model:
 
     def _run(self, name: str, signature: Signature, entry: Entry, checked: Checked) -> Any:
         function = entry.generated.function
-        by_name = {g.name: checked.generics[g.var] for g in signature.generics}
-        sizes: dict[Symbol, int] = {}
-        for generic in function.generics:
-            value = by_name[generic.name]
-            if isinstance(generic.var, Symbol) and isinstance(value, Dim):
-                sizes[generic.var] = value.constant or 0
+        sizes = entry.sizes(signature.sizes(checked.generics))
         pairs = zip(function.params, checked.values, strict=True)
         leaves = [leaf for param, value in pairs for leaf in flattened(param.type, value)]
         kinds = function.result_types
         outputs = results(kinds[0], sizes) if kinds else []
         with self._breaking(name, entry):
-            entry.run(leaves, [sizes[g.var] for g in function.generics
-                               if isinstance(g.var, Symbol)], outputs)  # fmt: skip
+            entry.run(leaves, list(sizes.values()), outputs)
         return rebuilt(kinds[0], iter(outputs)) if kinds else None
 
     def _signature(self, name: str) -> Signature:

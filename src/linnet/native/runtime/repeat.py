@@ -16,21 +16,20 @@ import numpy as np
 
 from linnet.backends.inputs import Checked, numpy_dtype
 from linnet.backends.signature import Signature
-from linnet.dims import Dim, Symbol
 from linnet.native.runtime.code import Entry
-from linnet.passes.bounding.ranges import Ranges
+from linnet.passes.bounding.values import Leaf
 from linnet.passes.bounds import Requirement
+from linnet.passes.ranges import Ranges
 from linnet.types import DType, TensorType
 
 Array = np.ndarray[Any, Any]
-
-
+Alike = tuple[Any, ...]  # what calls that are alike have in common
 Scalar = tuple[int, Any, int, int]  # a parameter, what holds its value, least and largest value
 
 
-def key_of(name: object, inputs: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    """What calls that are alike have in common; None for one that goes the full way."""
-    if type(name) is not str:
+def key_of(name: object, inputs: object) -> Alike | None:
+    """What a call has in common with those like it; None for one that goes the full way."""
+    if type(name) is not str or type(inputs) is not tuple:
         return None
     found: list[Any] = [name]
     for value in inputs:
@@ -51,7 +50,7 @@ class Repeat:
         self,
         entry: Entry,
         ranges: Ranges,
-        look: Sequence[tuple[int, str]],
+        look: Sequence[tuple[int, Leaf]],
         sizes: Sequence[int],
         scalars: Sequence[Scalar],
         result: tuple[tuple[int, ...], Any],
@@ -70,8 +69,7 @@ class Repeat:
         checked: Checked,
     ) -> Repeat | None:
         """For calls like the one that passed with these inputs, None where they need more."""
-        function = entry.generated.function
-        kinds = function.result_types
+        kinds = entry.generated.function.result_types
         if len(inputs) != len(signature.slots) or len(kinds) != 1:
             return None
         if not isinstance(kinds[0], TensorType) or not isinstance(kinds[0].dtype, DType):
@@ -90,15 +88,13 @@ class Repeat:
                 return None
             else:
                 scalars.append((at, _INTEGERS[dtype], *dtype.integer_range))
-        given = {g.name: checked.generics[g.var] for g in signature.generics}
-        known = {n: v.constant for n, v in given.items() if isinstance(v, Dim)}
-        named = {n: v for n, v in known.items() if v is not None}
+        named = signature.sizes(checked.generics)
         ranges = Ranges.of(requirements, named)
         places = {slot.name: at for at, slot in enumerate(signature.slots)}
         if ranges is None or any(leaf.name not in places for leaf in ranges.leaves):
             return None
-        look = [(places[leaf.name], leaf.how) for leaf in ranges.leaves]
-        sizes = {g.var: named[g.name] for g in function.generics if isinstance(g.var, Symbol)}
+        look = [(places[leaf.name], leaf) for leaf in ranges.leaves]
+        sizes = entry.sizes(named)
         shape = tuple(dim.evaluate(sizes) for dim in kinds[0].dims)
         result = shape, numpy_dtype(kinds[0].dtype)
         return Repeat(entry, ranges, look, list(sizes.values()), scalars, result)
@@ -110,7 +106,7 @@ class Repeat:
             if not low <= inputs[at] <= high:
                 return None
             held[at] = kind(inputs[at])
-        if not self._ranges.hold([_value(inputs[at], how) for at, how in self._look]):
+        if not self._ranges.hold([leaf.of(inputs[at]) for at, leaf in self._look]):
             return None
         pointers = (ctypes.c_void_p * max(len(held), 1))()
         for at, value in enumerate(held):
@@ -147,12 +143,3 @@ _INTEGERS = {
     DType.I64: ctypes.c_int64, DType.U8: ctypes.c_uint8, DType.U16: ctypes.c_uint16,
     DType.U32: ctypes.c_uint32, DType.U64: ctypes.c_uint64,
 }  # fmt: skip
-
-
-def _value(value: Any, how: str) -> int:
-    """An input's value, or its smallest or largest element."""
-    if type(value) is int:
-        return value
-    if value.size == 1:
-        return int(value.item())
-    return int(value.min() if how == "min" else value.max())

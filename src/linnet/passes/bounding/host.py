@@ -48,12 +48,11 @@ class HostRun:
 
     def _leaf(self, leaf: Leaf) -> int:
         value = self._input(leaf.name)
-        if isinstance(value, int):
-            return value
-        value = np.asarray(value)
-        if value.size == 0:
-            raise Unavailable
-        return int(value.min() if leaf.how == "min" else value.max())
+        if not isinstance(value, int):
+            value = np.asarray(value)
+            if value.size == 0:
+                raise Unavailable
+        return leaf.of(value)
 
     def _input(self, name: str) -> Any:
         if self.inputs.get(name) is None:

@@ -122,6 +122,14 @@ class Leaf:
     def __str__(self) -> str:
         return f"`{self.name}`" if self.how == "value" else f"{self.how}(`{self.name}`)"
 
+    def of(self, given: Any) -> int:
+        """What it stands for in an input: an integer, or a NumPy array that is not empty."""
+        if isinstance(given, int):
+            return given
+        if given.size == 1:
+            return int(given.item())
+        return int(given.min() if self.how == "min" else given.max())
+
 
 MAX_LEAVES = 1 << 30
 

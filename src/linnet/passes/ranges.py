@@ -25,9 +25,8 @@ class Ranges:
         leaves: dict[Leaf, int] = {}
         sums: dict[Sum, None] = {}
         for requirement in requirements:
-            given = {**requirement.fixed, **sizes}
-            known = {s: Dim.of(given[n]) for n, s in requirement.sizes.items() if n in given}
-            dims = _not_negative(requirement, known)
+            known = requirement.known(sizes)
+            dims = _not_negative(requirement, {s: Dim.of(size) for s, size in known.items()})
             if dims is None:
                 return None
             for dim in dims:
