@@ -128,6 +128,20 @@ def test_each_format_gives_what_it_gives_apart(net: Program, wanted: str) -> Non
         assert np.array_equal(rounded[path], np.array(apart.array(path)))
 
 
+@pytest.mark.parametrize("wanted", ["bf16", "int8", "int4"])
+def test_looking_at_weights_changes_nothing(net: Program, wanted: str) -> None:
+    params, sizes = tensors(False), {"H": H, "Layers": LAYERS}
+    seen, other = (load(net, generics=sizes, weights=params, weights_format=wanted) for _ in "ab")
+    before = {path: np.array(value) for path, value in seen.parameters.items()}
+    assert not seen._weights._made
+    x = np.random.default_rng(1).normal(size=(2, H)).astype(np.float32)
+    assert np.array_equal(seen.run_entry("run", [x]), other.run_entry("run", [x]))
+    assert packed_bytes(seen) == packed_bytes(other)
+    for path, value in before.items():
+        assert np.array_equal(value, seen.parameters[path])
+        assert np.array_equal(value, other.parameters[path])
+
+
 def test_formats_that_differ_stay_apart(net: Program) -> None:
     params = tensors(False)
     model = load(net, generics={"H": H, "Layers": LAYERS}, weights=params,

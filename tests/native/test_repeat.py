@@ -267,24 +267,3 @@ def test_a_reset_that_is_interrupted(model: Model, monkeypatch: pytest.MonkeyPat
     model.reset_state()
     assert model.run_entry("step", step).tolist() == [1]
     assert model.state("cache").tolist() == [1, 1, 1, 1]
-
-
-def test_a_reset_inside_a_reset(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
-    at = ids(1, 1, 1, 1)
-    model.run_entry("step", [ids(1), 0])
-    model.run_entry("scale", [np.ones(4, np.float32), at])
-    bind = Entry.bind
-    depth: list[int] = []
-
-    def nested(self: Entry, *rest: Any) -> None:
-        bind(self, *rest)
-        if not depth:
-            depth.append(1)
-            model.reset_state()
-            model.run_entry("step", [ids(1), 0])
-
-    monkeypatch.setattr(Entry, "bind", nested)
-    model.reset_state()
-    assert depth and model.state("cache").tolist() == [1, 1, 1, 1]
-    assert model.run_entry("step", [ids(1), 0]).tolist() == [2]
-    assert model.state("cache").tolist() == [2, 2, 2, 2]

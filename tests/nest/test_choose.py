@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from linnet.nest.errors import NestError
-from linnet.nest.generate import choose, row
+from linnet.nest.generate import Sampling, choose, generate, row
 
 INF = float("inf")
 
@@ -60,3 +60,50 @@ def test_f64_stays_as_it_is() -> None:
     rng = np.random.default_rng(0)
     assert choose(row(near), 0, rng) == choose(row(far), 0, rng) == 1
     assert choose(row(far), 1.0, rng) == 1
+
+
+def test_64_bit_integers_stay_apart() -> None:
+    near = np.array([[1 << 40, (1 << 40) + 1]])
+    assert choose(row(near), 0, np.random.default_rng(0)) == 1
+
+
+def test_no_logits() -> None:
+    with pytest.raises(NestError, match="no logits"):
+        choose(row(np.zeros((1, 0), np.float32)), 0, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("given", [{"temperature": "1"}, {"temperature": -1.0}, {"seed": 1.5},
+                                   {"temperature": float("nan")}, {"seed": -1}])  # fmt: skip
+def test_no_sampling(given: Any) -> None:
+    with pytest.raises(NestError, match="has to be"):
+        Sampling(**given)
+
+
+class Counting:
+    """A model whose logits say the sum of what it was given."""
+
+    def run_entry(self, name: str, inputs: Any, generics: Any = None) -> Any:
+        logits = np.zeros((1, 64), np.float32)
+        logits[0, int(np.sum(inputs[0])) % 64] = 1
+        return logits
+
+    def reset_state(self) -> None: ...
+
+    def entries(self) -> list[str]:
+        return []
+
+
+@pytest.mark.parametrize("prompt", [[3, 4], (3, 4), np.array([3, 4]), iter([3, 4])])
+def test_prompts(prompt: Any) -> None:
+    assert list(generate(Counting(), prompt, 2)) == [7, 7]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "message"),
+    [([], "no tokens"), ([1, 1.5], "token 1 of the prompt is 1.5"), ([True], "token 0"),
+     ([1 << 31], "token 0 of the prompt is 2147483648"), ([-1], "integers from 0"),
+     (np.array([[1]]), "token 0"), ("ab", "token 0 of the prompt is 'a'")],
+)  # fmt: skip
+def test_no_prompts(prompt: Any, message: str) -> None:
+    with pytest.raises(NestError, match=message):
+        list(generate(Counting(), prompt, 2))

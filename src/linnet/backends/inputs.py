@@ -184,7 +184,8 @@ class Reader:
     def _kept(self, made: Any, value: Any, dtype: DType) -> Any:
         """Remembers a parameter of integers or bools that the host can look at."""
         if not dtype.is_float and not self.arrays.own(value):
-            self.host[self.slot.name] = value
+            # Where it is a copy, the copy: what is looked at is what runs.
+            self.host[self.slot.name] = made if isinstance(made, np.ndarray) else value
         return made
 
     def _number(self, dtype: DType, value: Any, what: str) -> int | float | bool:

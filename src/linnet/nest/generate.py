@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+import numbers
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -32,10 +33,19 @@ class Sampling:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.temperature) and self.temperature >= 0):
-            fail("E5026", f"the temperature is {self.temperature}; it has to be 0 or more")
-        if not 0 <= self.seed < 1 << 64:
-            fail("E5026", f"the seed is {self.seed}; it has to be from 0 to 2**64 - 1")
+        if not _is_temperature(self.temperature):
+            fail("E5026", f"the temperature is {self.temperature!r}; it has to be 0 or more")
+        if not _is_whole(self.seed, 1 << 64):
+            fail("E5026", f"the seed is {self.seed!r}; it has to be from 0 to 2**64 - 1")
+
+
+def _is_temperature(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and math.isfinite(value) and float(value) >= 0
+
+
+def _is_whole(value: Any, below: int) -> bool:
+    integral = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    return integral and 0 <= int(value) < below
 
 
 def generate(
@@ -47,10 +57,11 @@ def generate(
 ) -> Iterator[int]:
     """The answer's tokens as they are made; an end token ends it and is not given out.
 
-    The model was loaded with `Batch = 1` and a `MaxSeq` of at least prompt and answer together.
+    The model was loaded with `Batch = 1` and a `MaxSeq` of at least prompt and answer together. Its
+    caches hold one answer: nothing else may use it until this one's last token. Raises `NestError`
+    where the prompt is not one of token ids.
     """
-    if not prompt:
-        fail("E5026", "the prompt has no tokens")
+    prompt = _tokens(prompt)
     if max_new_tokens < 1:
         return
     model.reset_state()
@@ -64,6 +75,17 @@ def generate(
         if step + 1 < max_new_tokens:
             at = len(prompt) + step
             logits = model.run_entry("decode", [np.asarray([[token]], np.int32), at])
+
+
+def _tokens(prompt: Iterable[Any]) -> list[int]:
+    """The prompt's token ids, all of which fit i32."""
+    tokens = list(prompt)
+    if not tokens:
+        fail("E5026", "the prompt has no tokens")
+    for at, token in enumerate(tokens):
+        if not _is_whole(token, 1 << 31):
+            fail("E5026", f"token {at} of the prompt is {token!r:.80}; ids are integers from 0 on")
+    return list(map(int, tokens))
 
 
 SHORTEST = 64  # the length that shorter prompts are padded to
@@ -88,18 +110,20 @@ def prefill(model: Generator, prompt: Sequence[int]) -> Any:
 
 
 def row(logits: Any) -> np.ndarray[Any, Any]:
-    """The one row of a backend's `[1, Vocab]` logits as a NumPy vector of f32, or f64."""
+    """The one row of a backend's `[1, Vocab]` logits as a NumPy vector of f32, or f64 where they
+    have 64 bits."""
     if hasattr(logits, "detach"):
         wide = logits.detach().cpu()
         logits = (wide if wide.element_size() > 4 else wide.float()).numpy()
     array = np.asarray(logits)
-    return (array if array.dtype == np.float64 else array.astype(np.float32, copy=False)).reshape(
-        -1
-    )
+    kind = np.float64 if array.dtype.itemsize > 4 else np.float32
+    return array.astype(kind, copy=False).reshape(-1)
 
 
 def choose(logits: np.ndarray[Any, Any], temperature: float, rng: np.random.Generator) -> int:
     """The best token, or a draw from `softmax(logits / temperature)`."""
+    if not logits.size:
+        fail("E5026", "the model gave no logits, so no token can be chosen")
     best = int(logits.argmax())  # the first NaN where there is one
     peak = float(logits[best])
     if math.isnan(peak):

@@ -16,6 +16,7 @@ from linnet.native.emit.module import Generated, ModuleWriter, Options
 from linnet.native.errors import RunError
 from linnet.native.natives.table import KERNELS, selector
 from linnet.native.runtime.front import Facts
+from linnet.native.runtime.owner import Owner
 from linnet.native.runtime.packing import Weights
 from linnet.native.runtime.profile import Node, Part, tree
 from linnet.native.toolchain.loading import open_object, symbol
@@ -80,7 +81,7 @@ def load_symbols(path: Path, library: Any = None) -> Symbols:
     return Symbols(**found, profile=profile)
 
 
-class Entry:
+class Entry(Owner):
     """A compiled entry with the model's parameters and states bound to it."""
 
     def __init__(self, generated: Generated, symbols: Symbols) -> None:

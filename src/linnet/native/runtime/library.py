@@ -22,7 +22,7 @@ class Library:
     def __init__(self) -> None:
         self.path = kernels_object()
         self.c = open_object(self.path)
-        self._scratch = np.empty(0, np.float32)
+        self._spare: list[Array] = []  # f32 that unpacking went through, for the next time
         self._declare()
 
     def _declare(self) -> None:
@@ -53,7 +53,7 @@ class Library:
 
     def forget(self) -> None:
         """Gives back the memory that unpacking goes through."""
-        self._scratch = np.empty(0, np.float32)
+        self._spare.clear()
 
     def set_threads(self, count: int) -> None:
         self.c.linnet_k_set_threads(count)
@@ -68,22 +68,27 @@ class Library:
         self, handle: int, shape: tuple[int, ...], dtype: Any, first_row: int = 0
     ) -> Array:
         """Rows of a packed matrix, or all of packed experts, as an array of f32 or bf16."""
-        count = int(np.prod(shape))
-        if dtype == np.float32:
-            wide = np.empty(shape, np.float32)
-        else:
-            if self._scratch.size < count:
-                self._scratch = np.empty(count, np.float32)
-            wide = self._scratch[:count]
+        narrow = dtype != np.float32
+        wide = self._scratch(int(np.prod(shape))) if narrow else np.empty(shape, np.float32)
         if len(shape) == 3:
             self.c.linnet_k_unpack_experts(handle, shape[0], shape[1], address(wide))
         else:
             self.c.linnet_k_unpack(handle, first_row, first_row + shape[0], address(wide))
-        if dtype == np.float32:
+        if not narrow:
             return wide
-        narrow = np.empty(shape, dtype)
-        self.c.linnet_k_convert(1, address(wide), wide.size, address(narrow))
-        return narrow
+        made = np.empty(shape, dtype)
+        self.c.linnet_k_convert(1, address(wide), made.size, address(made))
+        self._spare[:] = [wide]
+        return made
+
+    def _scratch(self, count: int) -> Array:
+        """Memory for `count` f32 or more that is the caller's alone until it is spare again: models
+        unpack in several threads at once."""
+        try:
+            spare = self._spare.pop()
+        except IndexError:  # another has it
+            spare = np.empty(0, np.float32)
+        return spare if spare.size >= count else np.empty(count, np.float32)
 
 
 def address(array: Array) -> int:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
+from weakref import WeakSet
 
 import numpy as np
 
@@ -22,6 +24,7 @@ from linnet.native.runtime.front import Front
 from linnet.native.runtime.kept import Kept, entry_key
 from linnet.native.runtime.library import Library
 from linnet.native.runtime.memory import zeros
+from linnet.native.runtime.owner import Owner
 from linnet.native.runtime.packing import Weights
 from linnet.native.runtime.profile import Part
 from linnet.native.runtime.repeat import Alike, Repeat, key_of
@@ -31,16 +34,21 @@ from linnet.native.toolchain.jobs import Workers
 from linnet.passes import Binding
 from linnet.types import DType, GenericArg, TensorType
 
+T = TypeVar("T")
 Array = np.ndarray[Any, Any]
 Sizes = Mapping[str, GenericArg]
 Key = tuple[str, Any]  # an entry's name, and the dtypes and shapes among its generics
 
 
-class Model:
+class Model(Owner):
     """A loaded model: `model(...)` runs its default entry, `run_entry` any.
 
     Inputs and results are NumPy arrays. States start at zero and belong to this object; one call
     runs at a time. An entry is compiled when it is first called, unless the cache has it.
+
+    A signal's handler or a finaliser may call it while a call runs. Only within what changes the
+    model itself (a first call, `prepare`, `reset_state`, `parameters`) another such change raises
+    `StateError`.
     """
 
     def __init__(
@@ -64,8 +72,10 @@ class Model:
         self._repeats: Recent[Alike, Repeat | None] = Recent()  # None: they go the full way
         self._unkept: dict[Key, str | None] = {}  # what code is to be kept under
         self._lock = threading.RLock()
+        self._changing = False
         self._broken: str | None = None
         self._states = self._zeros()
+        _MODELS.add(self)
 
     @property
     def binding(self) -> Binding:
@@ -104,8 +114,7 @@ class Model:
             entry = self._entry(name, sizes)
             if self._broken is not None:
                 raise StateError(
-                    f"an earlier call of `{self._broken}` failed part-way and left the state half "
-                    "changed; call reset_state() first"
+                    f"{self._broken} and left the state half changed; call reset_state() first"
                 )
             result = self._run(name, signature, entry, checked)
             if alike is not None and alike not in self._repeats:
@@ -120,7 +129,7 @@ class Model:
             yield
         except BaseException:
             if entry.generated.writes:
-                self._broken = name
+                self._broken = f"an earlier call of `{name}` failed part-way"
             raise
 
     def _run(self, name: str, signature: Signature, entry: Entry, checked: Checked) -> Any:
@@ -133,6 +142,21 @@ class Model:
         with self._breaking(name, entry):
             entry.run(leaves, list(sizes.values()), outputs)
         return rebuilt(kinds[0], iter(outputs)) if kinds else None
+
+    def _alone(self, change: Callable[[], T]) -> T:
+        """Changes what code the model has, or what that is bound to, the lock being held. No
+        such change may begin inside another of the same thread: it would find that one half
+        done."""
+        if self._changing:
+            raise StateError(
+                "the model is being prepared or reset by what this call interrupts (from a "
+                "signal's handler or a finaliser); call again when that is over"
+            )
+        self._changing = True
+        try:
+            return change()
+        finally:
+            self._changing = False
 
     def _signature(self, name: str) -> Signature:
         function = entry_named(self._entries, name)
@@ -147,37 +171,43 @@ class Model:
         states."""
         key = (name, frozen(sizes))
         if key not in self._loaded:
-            generated = self._code(name, sizes)
-            path = self._paths.get(key)
-            symbols = self._symbols(generated) if path is None else self._opened(generated, path)
-            self._keep(key)
-            entry = Entry(generated, symbols)
-            self._bind(entry)
-            self._loaded[key] = entry
+            self._alone(lambda: self._load(key, sizes))
         return self._loaded[key]
+
+    def _load(self, key: Key, sizes: Sizes) -> None:
+        generated = self._code(key[0], sizes)
+        path = self._paths.get(key)
+        symbols = self._symbols(generated) if path is None else self._opened(generated, path)
+        self._keep(key)
+        entry = Entry(generated, symbols)
+        self._bind(entry)
+        self._loaded[key] = entry
 
     def prepare(self, *names: str, note: Callable[[], None] | None = None) -> None:
         """Has the code of entries ready before they are called, compiled side by side where the
         cache has none; `note` is called before any is compiled. Raises `NativeError`."""
         with self._lock:
-            wanted: list[Key] = []
-            for name in names:
-                signature = self._signature(name)
-                if signature.is_open:
-                    continue  # there is code for each dtype and shape
-                key = (name, ())
-                self._find(name, {})
-                if key not in self._loaded and key not in self._paths:
-                    self._bounds.of(signature, {})
-                    self._code(name, {})
-                    wanted.append(key)
-            if note is not None and not all(self._is_built(key) for key in wanted):
-                note()
-            with Workers(len(wanted)) as workers:
-                made = workers.map(lambda key: self._object(self._generated[key]), wanted)
-            self._paths.update(zip(wanted, made, strict=True))
-            for key in wanted:
-                self._keep(key)
+            # An open one has code for each dtype and shape.
+            signatures = [s for name in names if not (s := self._signature(name)).is_open]
+            for signature in signatures:
+                self._find(signature.name, {})
+            self._alone(lambda: self._prepare(signatures, note))
+
+    def _prepare(self, signatures: Sequence[Signature], note: Callable[[], None] | None) -> None:
+        wanted: list[Key] = []
+        for signature in signatures:
+            key = (signature.name, ())
+            if key not in self._loaded and key not in self._paths:
+                self._bounds.of(signature, {})
+                self._code(signature.name, {})
+                wanted.append(key)
+        if note is not None and not all(self._is_built(key) for key in wanted):
+            note()
+        with Workers(len(wanted)) as workers:
+            made = workers.map(lambda key: self._object(self._generated[key]), wanted)
+        self._paths.update(zip(wanted, made, strict=True))
+        for key in wanted:
+            self._keep(key)
 
     def _is_built(self, key: Key) -> bool:
         generated = self._generated[key]
@@ -216,9 +246,11 @@ class Model:
     def _find(self, name: str, sizes: Sizes) -> None:
         """Takes up an entry's code as an earlier process kept it."""
         key = (name, frozen(sizes))
-        if key in self._generated or key in self._unkept:
-            return
-        kept_name = self._kept_name(name, sizes)
+        if key not in self._generated and key not in self._unkept:
+            self._alone(lambda: self._take_up(key, sizes))
+
+    def _take_up(self, key: Key, sizes: Sizes) -> None:
+        kept_name = self._kept_name(key[0], sizes)
         kept = None if kept_name is None else Kept.read(kept_name)
         if kept is None:
             self._unkept[key] = kept_name
@@ -261,14 +293,17 @@ class Model:
     def reset_state(self) -> None:
         """Sets every state to zero. Memory that is not written to again is given back."""
         with self._lock:
-            fresh = self._zeros()
-            # Until every entry has the new ones, whatever interrupts this finds a state that is no
-            # state; entries keep those they are bound to.
-            self._broken = "reset_state"
-            self._states = fresh
-            for entry in list(self._loaded.values()):
-                self._bind(entry)
-            self._broken = None
+            self._alone(self._reset)
+
+    def _reset(self) -> None:
+        fresh = self._zeros()
+        # Until every entry has the new ones, whatever interrupts this finds a state that is no
+        # state; entries keep those they are bound to.
+        self._broken = "an earlier call of `reset_state` failed part-way"
+        self._states = fresh
+        for entry in self._loaded.values():
+            self._bind(entry)
+        self._broken = None
 
     def state_paths(self) -> list[str]:
         """The paths of the model's states, in source order."""
@@ -281,6 +316,16 @@ class Model:
         with self._lock:
             return self._states[path].copy()
 
+    def forked(self) -> None:
+        """Called in a child process: lets go of the lock that a thread of the parent held."""
+        if self._lock.acquire(blocking=False):
+            self._lock.release()
+            return
+        self._lock = threading.RLock()
+        self._broken = (
+            "the process was forked while another thread ran a call of the model, which stopped"
+        )
+
     # --- what it is -----------------------------------------------------------------------------
 
     @property
@@ -289,7 +334,8 @@ class Model:
         `weights_format` those that the format holds. To look at, and to fill in place before the
         first call; once a weight is laid out for the kernels its array is a copy, made for whoever
         asks, that cannot be written to."""
-        found = {path: self._weights.array(path) for path in self._weights.paths}
+        with self._lock:
+            found = self._alone(lambda: {p: self._weights.shown(p) for p in self._weights.paths})
         return MappingProxyType({p: array for p, array in found.items() if array is not None})
 
     def entries(self) -> list[str]:
@@ -309,7 +355,22 @@ class Model:
         if name is None:
             raise InputError("name an entry: the model has no default one")
         signature = self._signature(name)
-        return self._code(name, signature.forms(signature.given_generics(generics))).text
+        forms = signature.forms(signature.given_generics(generics))
+        with self._lock:
+            return self._alone(lambda: self._code(name, forms)).text
+
+
+_MODELS: WeakSet[Model] = WeakSet()
+
+
+def _after_fork() -> None:
+    """In a child process the threads are gone that held locks, and what they did is half done."""
+    for model in list(_MODELS):
+        model.forked()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def _zeros(type_: TensorType, path: str) -> Array:

@@ -15,6 +15,7 @@ from weakref import ref
 import numpy as np
 
 from linnet.native.runtime.library import Library, address
+from linnet.native.runtime.owner import Owner
 from linnet.passes import Storage
 from linnet.passes.storage import Group, Joined
 
@@ -61,7 +62,8 @@ class Weight:
     blocks: Array | None = None
     stored: str = ""
     forms: dict[str, Form] = field(default_factory=dict)
-    copy: ref[Array] | None = None  # an array made from another form, while somebody holds it
+    # Arrays made from a packed form ("": whichever there is), while somebody holds them.
+    copies: dict[str, ref[Array]] = field(default_factory=dict)
 
     @property
     def own_format(self) -> str:
@@ -72,12 +74,22 @@ class Weight:
         floats = self.dtype == np.float32 or str(self.dtype) == "bfloat16"
         return floats and len(self.shape) in (2, 3)
 
+    def made(self, name: str, make: Callable[[], Array]) -> Array:
+        """An array made from another form: whoever asked keeps it, not the model."""
+        kept = self.copies.get(name)
+        found = None if kept is None else kept()
+        if found is None:
+            found = make()
+            found.setflags(write=False)  # the kernels would not see it
+            self.copies[name] = ref(found)
+        return found
+
     def fits(self, name: str) -> bool:
         """Whether the blocks are this format."""
         return self.blocks is not None and name in BLOCKS[self.stored][1]
 
 
-class Weights:
+class Weights(Owner):
     """The parameters of a model by path; absent ones are not there.
 
     `linear` gives the paths of the weights of linear layers, which `wanted` is about.
@@ -106,18 +118,29 @@ class Weights:
         item = self.items.get(path)
         if item is None:
             return None
-        if item.is_matrix and self.wanted is not None and not item.forms:
-            name = self._format_of(path, item)
-            if name != item.own_format and path in self._linear():
-                self.packed(path)
-                self._let_go(item)
+        if self._to_pack(path, item) is not None:
+            self.packed(path)
+            self._let_go(item)
         if item.array is not None:
             return item.array
-        found = None if item.copy is None else item.copy()
-        if found is None:
-            found = self._restored(path, item)
-            item.copy = ref(found)  # whoever asked keeps it, not the model
-        return found
+        return item.made("", lambda: _restored(path, item))
+
+    def shown(self, path: str) -> Array | None:
+        """As `array`, for looking at: a weight that is still to be packed is left as it is, free
+        to be packed together with others."""
+        item = self.items.get(path)
+        name = None if item is None else self._to_pack(path, item)
+        if item is None or name is None:
+            return self.array(path)
+        return item.made(name, lambda: _through(path, item, *_layout([item], name)))
+
+    def _to_pack(self, path: str, item: Weight) -> str | None:
+        """The format that a weight of a linear layer is still to be packed in, and that holds less
+        than its floats."""
+        if not item.is_matrix or self.wanted is None or item.forms:
+            return None
+        name = self._format_of(path, item)
+        return name if name != item.own_format and path in self._linear() else None
 
     def packed(self, path: Wanted) -> int | None:
         """The packed form of a parameter, or of several one below the other; None where one is
@@ -208,12 +231,8 @@ class Weights:
         label = ", ".join(paths)
         for path, item in zip(paths, items, strict=True):
             if item.array is None and item.blocks is None:
-                item.array = self._restored(path, item)  # until `release`
-        if len({item.stored for item in items}) == 1 and all(item.fits(name) for item in items):
-            kind, group = BLOCKS[items[0].stored][0], 32
-        else:
-            kind, group = FORMATS[name]
-        made = library.checked(_laid_out(items, kind, group), label)
+                item.array = _restored(path, item)  # until `release`
+        made = library.checked(_laid_out(items, *_layout(items, name)), label)
         library.c.linnet_k_rounded(made, int(self.numerics == "fast"))
         first = 0
         for item in items:
@@ -221,24 +240,36 @@ class Weights:
             first += item.shape[0]
         return made
 
-    def _restored(self, path: str, item: Weight) -> Array:
-        """The array of a tensor that is held in another form, the most exact one."""
-        library = Library.get()
-        if item.blocks is not None:
-            made = library.checked(_laid_out([item], BLOCKS[item.stored][0], 32), path)
-            try:
-                return library.unpacked(made, item.shape, item.dtype)
-            finally:
-                library.c.linnet_k_free(made)
-        form = item.forms[max(item.forms, key=_EXACTNESS.__getitem__)]
-        array = library.unpacked(form.handle, item.shape, item.dtype, form.first_row)
-        array.setflags(write=False)  # the kernels would not see it
-        return array
-
     def __del__(self) -> None:
         made, self._made = getattr(self, "_made", {}), {}
         for handle in made.values():
             Library.get().c.linnet_k_free(handle)
+
+
+def _restored(path: str, item: Weight) -> Array:
+    """The array of a tensor that is held in another form, the most exact one."""
+    if item.blocks is not None:
+        return _through(path, item, BLOCKS[item.stored][0], 32)
+    form = item.forms[max(item.forms, key=_EXACTNESS.__getitem__)]
+    return Library.get().unpacked(form.handle, item.shape, item.dtype, form.first_row)
+
+
+def _through(path: str, item: Weight, kind: int, group: int) -> Array:
+    """The values of a tensor in a packed form that is not kept."""
+    library = Library.get()
+    made = library.checked(_laid_out([item], kind, group), path)
+    try:
+        return library.unpacked(made, item.shape, item.dtype)
+    finally:
+        library.c.linnet_k_free(made)
+
+
+def _layout(items: list[Weight], name: str) -> tuple[int, int]:
+    """What the library calls a format, or the blocks that are this format already, and how many
+    inputs share a scale."""
+    if len({item.stored for item in items}) == 1 and all(item.fits(name) for item in items):
+        return BLOCKS[items[0].stored][0], 32
+    return FORMATS[name]
 
 
 def _laid_out(items: list[Weight], kind: int, group: int) -> int | None:

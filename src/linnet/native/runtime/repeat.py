@@ -53,10 +53,11 @@ class Repeat:
         look: Sequence[tuple[int, Leaf]],
         sizes: Sequence[int],
         scalars: Sequence[Scalar],
+        copied: Sequence[int],
         result: tuple[tuple[int, ...], Any],
     ) -> None:
         self.entry, self._ranges, self._look = entry, ranges, look
-        self._scalars = scalars
+        self._scalars, self._copied = scalars, copied
         self._shape, self._dtype = result
         self._sizes = (ctypes.c_int64 * max(len(sizes), 1))(*sizes)
 
@@ -77,6 +78,7 @@ class Repeat:
         if any(type(value) is not int and value.size == 0 for value in inputs):
             return None
         scalars: list[Scalar] = []
+        copied: list[int] = []
         for at, (slot, value) in enumerate(zip(signature.slots, inputs, strict=True)):
             if not isinstance(slot.bound, TensorType) or not isinstance(slot.bound.dtype, DType):
                 return None
@@ -84,6 +86,8 @@ class Repeat:
             if type(value) is not int:
                 if value.dtype != numpy_dtype(dtype) or not value.dtype.isnative:
                     return None
+                if not dtype.is_float:
+                    copied.append(at)  # as `NumPyArrays` does, and for its reason
             elif slot.bound.shape or dtype not in _INTEGERS:
                 return None
             else:
@@ -97,17 +101,19 @@ class Repeat:
         sizes = entry.sizes(named)
         shape = tuple(dim.evaluate(sizes) for dim in kinds[0].dims)
         result = shape, numpy_dtype(kinds[0].dtype)
-        return Repeat(entry, ranges, look, list(sizes.values()), scalars, result)
+        return Repeat(entry, ranges, look, list(sizes.values()), scalars, copied, result)
 
     def take(self, inputs: tuple[Any, ...]) -> Call | None:
         """The call on inputs of the key, None where their values are not what they have to be."""
         held = list(inputs)
+        for at in self._copied:
+            held[at] = inputs[at].copy()
+        if not self._ranges.hold([leaf.of(held[at]) for at, leaf in self._look]):
+            return None
         for at, kind, low, high in self._scalars:
             if not low <= inputs[at] <= high:
                 return None
             held[at] = kind(inputs[at])
-        if not self._ranges.hold([leaf.of(inputs[at]) for at, leaf in self._look]):
-            return None
         pointers = (ctypes.c_void_p * max(len(held), 1))()
         for at, value in enumerate(held):
             if type(value) is not np.ndarray:

@@ -26,7 +26,11 @@ Array = np.ndarray[Any, Any]
 
 
 class NumPyArrays:
-    """What the shared input checks make of a value: contiguous NumPy arrays."""
+    """What the shared input checks make of a value: contiguous NumPy arrays.
+
+    Integers and bools are copies. Code finds elements by them, and looks at each more than once:
+    to see that it is in range, and to use it, so that no other thread may change it in between.
+    """
 
     def own(self, value: Any) -> bool:
         return False
@@ -35,6 +39,8 @@ class NumPyArrays:
         return np.array(value, numpy_dtype(dtype))
 
     def array(self, value: Any, dtype: DType) -> Array:
+        if not dtype.is_float:
+            return np.array(value, numpy_dtype(dtype), order="C", copy=True)
         array = np.asarray(value)
         if array.dtype.byteorder not in "=|<" or array.dtype != numpy_dtype(dtype):
             array = array.astype(numpy_dtype(dtype))

@@ -8,7 +8,7 @@
 using namespace linnet;
 
 namespace {
-char last_error[256] = "";
+thread_local char last_error[256] = "";
 
 template <class F>
 auto* guarded(F&& make) {
