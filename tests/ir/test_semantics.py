@@ -225,6 +225,7 @@ CASES = [
     Given("reduce", (array(U8, [20, 20]),), array(U8, 144), {"op": "prod", "axes": (0,)}),
     Given("reduce", (np.zeros((0,), np.float32),), array(F32, 1.0), {"op": "prod", "axes": (0,)}),
     Given("reduce", (array(F32, [1, NAN]),), array(F32, NAN), {"op": "max", "axes": (0,)}),
+    Given("reduce", (GRID[:0, :0],), GRID[:0, 0], {"op": "max", "axes": (1,)}),
     Given("reduce", (array(BF16, [3, 1]),), array(BF16, 1), {"op": "min", "axes": (0,)}),
     Given("reduce", (array(B, [[True, False]]),), array(B, [True]), {"op": "any", "axes": (1,)}),
     Given("reduce", (array(B, [[True, False]]),), array(B, [False]), {"op": "all", "axes": (1,)}),

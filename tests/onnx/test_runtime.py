@@ -294,3 +294,45 @@ else:
 
 def test_without_the_runtime_what_installs_it() -> None:
     subprocess.run([sys.executable, "-c", WITHOUT], check=True, timeout=120)
+
+
+NAMED = """
+module m
+pub struct class { y: i32, def: f32, _z: f32, f_z: f32 }
+pub block M {
+    state c: Tensor[1; i32]
+    pub entry count() -> class {
+        c = c + 1
+        return class(y = c[0], def = 1.0, _z = 2.0, f_z = 3.0)
+    }
+}
+"""
+
+
+def test_structs_may_have_any_name(tmp_path: Path) -> None:
+    model = linnet.onnx.load_model(checked(tmp_path, NAMED), threads=1)
+    for turn in (1, 2):
+        made = model.run_entry("count")
+        assert (type(made).__name__, made._fields) == ("class_", ("y", "def_", "f_z", "f_z_"))
+        assert tuple(map(float, made)) == (turn, 1.0, 2.0, 3.0)
+
+
+def test_a_result_that_cannot_be_made_leaves_the_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = linnet.onnx.load_model(checked(tmp_path, NAMED), threads=1)
+    with monkeypatch.context() as patched:
+        patched.setattr("linnet.onnx.runtime.model.assembled", _fails)
+        with pytest.raises(RuntimeError, match="as asked"):
+            model.run_entry("count")
+    assert model.state("c")[0] == 0
+    assert model.run_entry("count").y == 1
+
+
+def test_signatures_and_parameters_are_read(toy: Both) -> None:
+    assert toy.model.signature("forward") == "forward<B: Dim, S: Dim>(tokens: Tensor[B, S; i32])"
+    with pytest.raises(InputError, match="there is no entry `nothing`"):
+        toy.model.signature("nothing")
+    path = next(iter(toy.model.parameters))
+    with pytest.raises(TypeError):
+        toy.model.parameters[path] = np.zeros(1)  # type: ignore[index]

@@ -14,6 +14,10 @@ class StateError(RuntimeError):
     """State that a failed call left half changed, until `reset_state()`."""
 
 
+class RunError(RuntimeError):
+    """A call that failed part-way: an index outside its axis, an integer divided by zero."""
+
+
 @contextmanager
 def installed(extra: str, *packages: str) -> Iterator[None]:
     """Around a backend's imports: the error for one of its packages that is not there says what

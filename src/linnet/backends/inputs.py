@@ -258,10 +258,12 @@ class Reader:
         return value.contiguous().view(torch.uint16).numpy().view(ml_dtypes.bfloat16)
 
     def _dense(self, tensor: Any, what: str) -> None:
-        """Refuses a torch tensor that is not an array of all its elements."""
+        """Refuses a torch tensor that does not hold all its elements."""
         if tensor.layout is not sys.modules["torch"].strided:
             raise self.fail(f"{what} is a torch tensor of layout {tensor.layout}: give a dense "
                             "one, .to_dense()")  # fmt: skip
+        if tensor.is_meta:
+            raise self.fail(f"{what} is a torch tensor on the device `meta`, which holds no values")
 
     def _from_numbers(self, type_: TensorType, value: Any, what: str) -> Any:
         if not isinstance(value, list | tuple | numbers.Number | np.generic):

@@ -10,7 +10,10 @@ from __future__ import annotations
 import builtins
 import keyword
 import re
-from collections.abc import Iterable
+from collections import namedtuple
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import Any
 
 from linnet.diagnostics.escape import escape_text
 
@@ -49,6 +52,16 @@ def field(name: str, taken: Iterable[str] = ()) -> str:
     while safe in used:
         safe = f"{safe}_"
     return safe
+
+
+@cache
+def record(name: str, fields: tuple[str, ...]) -> Callable[..., Any]:
+    """The class of named tuples for a struct of this name with these fields, whatever they are
+    called; the fields keep their order."""
+    safe: list[str] = []
+    for each in fields:
+        safe.append(field(each, safe))
+    return namedtuple(Names().fresh(name), safe)
 
 
 class Names:

@@ -7,14 +7,13 @@ model = linnet.onnx.load_model("model.linnet", generics={"H": 64}, weights="fold
 logits = model(tokens)
 """
 
-from linnet.backends.errors import InputError, StateError, installed
+from linnet.backends.errors import InputError, RunError, StateError, installed
 
 with installed("onnx", "onnx", "onnx_ir", "onnxruntime"):
     from linnet.onnx.emit.errors import ExportError
     from linnet.onnx.export import NEWEST_OPSET, export_model, generate_text
     from linnet.onnx.runtime.load import load_model
     from linnet.onnx.runtime.model import Model
-    from linnet.onnx.runtime.session import RunError
 
 __all__ = [
     "NEWEST_OPSET", "ExportError", "InputError", "Model", "RunError", "StateError", "export_model",

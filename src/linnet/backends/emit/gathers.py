@@ -35,7 +35,7 @@ def _index(w: Writer, op: Op, k: int) -> Expr:
     value = op.operands[1 + k]
     expr, type_ = w.get(value), tensor(value.type)
     if expr.host and not type_.shape:
-        return expr
+        return w.position(expr)
     return w.index(w.whole(expr, type_), dtype_of(type_))
 
 
@@ -85,6 +85,7 @@ def _general(
     if not over and not indices:
         return _permuted(w, x, runs)
     lead = sorted(over)  # the axes that advanced indexing makes, moved to the front
+    indices = _inside(w, op, source, indices)
     names = joined((x, *indices))
     parts: list[str] = []
     shape: list[int | None] = []  # what is left of each axis: a free one, or None for indices
@@ -112,6 +113,16 @@ def _general(
     order = [*free[:first], *lead, *free[first:]] if together else [*lead, *free]
     made = Expr(f"{x.at(ATOM)}[{', '.join(parts)}]", rank=len(order), names=names)
     return _permuted(w, made, order)
+
+
+def _inside(w: Writer, op: Op, source: Source, indices: Sequence[Expr]) -> list[Expr]:
+    """The indices, tensors among them as advanced indexing of their axes takes them."""
+    made = list(indices)
+    for axis, (kind, k) in enumerate(source):
+        if kind == "index" and not made[k].host:
+            dtype = dtype_of(op.operands[1 + k].type)
+            made[k] = w.inside(made[k], dtype, tensor(op.operands[0].type).dims[axis])
+    return made
 
 
 def _lined(w: Writer, text: str, axes: Sequence[int], lead: Sequence[int]) -> str:

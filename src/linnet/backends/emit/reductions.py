@@ -23,7 +23,9 @@ def emit_reduce(w: Writer, op: Op) -> None:
     if not axes:
         w.define(op.result, a)
         return
-    text = w.reduced(a, kind, [axis - rank for axis in axes], dtype)
+    filled = all((source.dims[axis].constant or 0) > 0 for axis in axes)
+    reduced = w.reduced if filled or kind not in ("min", "max") else w.extreme
+    text = reduced(a, kind, [axis - rank for axis in axes], dtype)
     made = _reduced(a, text, axes, rank)
     w.define(op.result, w.masked(made, dtype) if kind in ("sum", "prod") else made, hint=kind)
 

@@ -99,6 +99,15 @@ class Writer(Values, ABC):
     def index(self, expr: Expr, dtype: DType) -> Expr:
         """A whole tensor of indices, as the framework takes them."""
 
+    def position(self, index: Expr) -> Expr:
+        """A host number as a subscript takes it, where a negative one is an error."""
+        return index
+
+    def inside(self, index: Expr, dtype: DType, extent: Dim) -> Expr:
+        """A tensor of indices as advanced indexing of an axis of this extent takes it, where
+        negative ones are an error."""
+        return index
+
     @abstractmethod
     def rows(self, x: Expr, axis: int, index: Expr, rank: int) -> str:
         """The text of `x` at an index of this rank along `axis`."""
@@ -106,6 +115,10 @@ class Writer(Values, ABC):
     @abstractmethod
     def reduced(self, a: Expr, kind: str, axes: Sequence[int], dtype: DType) -> str:
         """The text of a reduction over `axes`, negative and in order."""
+
+    def extreme(self, a: Expr, kind: str, axes: Sequence[int], dtype: DType) -> str:
+        """The text of a minimum or maximum over axes that may have no elements."""
+        return self.reduced(a, kind, axes, dtype)
 
     @abstractmethod
     def running(self, a: Expr, axis: int, dtype: DType) -> str:

@@ -44,7 +44,10 @@ def _reduce(call: Call) -> Any:
 
 def _extreme(call: Call, x: Array, pick: Callable[..., Any]) -> Any:
     axes = call.attrs["axes"]
-    if x.size == 0 and any(x.shape[axis] == 0 for axis in axes):
+    if x.size == 0:
+        kept = tuple(extent for axis, extent in enumerate(x.shape) if axis not in axes)
+        if 0 in kept:
+            return np.empty(kept, x.dtype)
         raise call.error(f"the {call.attrs['op']} of no elements has no value")
     return pick(x, axis=axes)
 

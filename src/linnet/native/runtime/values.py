@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import namedtuple
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from linnet.backends.inputs import numpy_dtype
-from linnet.backends.names import field
+from linnet.backends.names import record
 from linnet.dims import Symbol
 from linnet.types import (
     DType,
@@ -121,18 +120,10 @@ def rebuilt(type_: Type, leaves: Iterator[Array]) -> Any:
             return tuple(rebuilt(item, leaves) for item in items)
         case StructType(name=name, fields=fields):
             values = [rebuilt(inner, leaves) for _, inner in fields]
-            return _record(name, tuple(n for n, _ in fields))(*values)
+            return record(name, tuple(n for n, _ in fields))(*values)
         case OptionalType(inner):
             there = bool(next(leaves))
             held = rebuilt(inner, leaves)
             return held if there else None
         case _:
             raise TypeError(f"no value of {type_}")
-
-
-def _record(name: str, fields: Sequence[str]) -> Callable[..., Any]:
-    safe: list[str] = []
-    for each in fields:
-        safe.append(field(each, safe))
-    title = name if name.isidentifier() else "Record"
-    return namedtuple(title, safe)

@@ -11,6 +11,7 @@ from linnet.dims import Dim
 from linnet.onnx.emit.core import Core
 from linnet.onnx.emit.elementwise import iota
 from linnet.onnx.emit.held import Held
+from linnet.onnx.emit.indices import not_wrapping
 from linnet.onnx.emit.views import permute
 from linnet.types import DType
 
@@ -106,7 +107,7 @@ def _one(
     hint: str,
 ) -> Held:  # fmt: skip
     """One indexed axis: `Gather`, whose result has the index's axes where that axis was."""
-    where = _integers(c, index.held)
+    where = not_wrapping(c, index.held, x.dims[index.axis])
     made = c.b.node("Gather", [data, where], x.dtype, hint, axis=index.axis)
     lies: list[int] = []
     for axis, (_, n) in enumerate(source):
@@ -115,11 +116,12 @@ def _one(
     return Held.whole(c.transpose(made, x.dtype, order), x.dtype, dims)
 
 
-def _integers(c: Core, held: Held) -> ir.Value:
-    value = c.whole(held)
-    if held.dtype in (DType.I32, DType.I64):
-        return value
-    return c.convert(value, held.dtype, DType.I64)
+def _whole_index(c: Core, held: Held, extent: Dim, order: Sequence[int]) -> Held:
+    """An index into an axis of this extent with its own axes in `order`, in `i64`."""
+    value = not_wrapping(c, held, extent)
+    dtype = DType.I32 if held.dtype is DType.I32 else DType.I64
+    value = c.transpose(c.convert(value, dtype, DType.I64), DType.I64, order)
+    return Held.whole(value, DType.I64, tuple(held.dims[k] for k in order))
 
 
 def _many(
@@ -132,11 +134,9 @@ def _many(
     columns = []
     for index in found:
         order = sorted(range(len(index.axes)), key=lambda k: index.axes[k])
-        held = Held.whole(c.transpose(c.whole(index.held), index.held.dtype, order),
-                          index.held.dtype, tuple(index.held.dims[k] for k in order))  # fmt: skip
+        held = _whole_index(c, index.held, x.dims[index.axis], order)
         places = [joint.index(index.axes[k]) for k in order]
         value = c.whole(c.placed(held, places, shape))
-        value = c.convert(value, held.dtype, DType.I64)
         columns.append(c.b.node("Unsqueeze", [value, c.b.integers(len(joint))], DType.I64))
     table = c.b.node("Concat", columns, DType.I64, f"{hint or 'gather'}/index", axis=len(joint))
     order = [index.axis for index in found] + [axis for axis, _ in plain]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -111,12 +112,14 @@ class Model:
     ) -> Any:
         try:
             given = [(array, dtype_of(array)) for array in arrays]
-            results = session.run(given, self._states, sizes)
+            results, written = session.run(given, self._states, sizes)
+            made = assembled(session.written.result, results)
         except BaseException:
             if session.writes_in_place():
                 self._broken = name
             raise
-        return assembled(session.written.result, results)
+        self._states.swap(written)  # last, so that a call that fails before changes nothing
+        return made
 
     def _signature(self, name: str) -> Signature:
         function = entry_named(self._entries, name)
@@ -202,13 +205,18 @@ class Model:
         """The names of the model's entries, in source order."""
         return list(self._entries)
 
+    def signature(self, name: str) -> str:
+        """An entry's signature in the source's words."""
+        return str(self._signature(name))
+
     # --- looking inside -------------------------------------------------------------------------
 
     @property
-    def parameters(self) -> dict[str, Array]:
+    def parameters(self) -> Mapping[str, Array]:
         """The weights by path; tied paths hold one array."""
         arrays = self._tensors
-        return {**arrays, **{path: arrays[first] for path, first in self._tied.items()}}
+        tied = {path: arrays[first] for path, first in self._tied.items()}
+        return MappingProxyType({**arrays, **tied})
 
     def generated_source(
         self, entry: str | None = None, generics: Mapping[str, Any] | None = None

@@ -13,6 +13,7 @@ import numpy as np
 import onnx_ir as ir
 import onnxruntime as ort
 
+from linnet.backends.errors import RunError
 from linnet.diagnostics import InternalError
 from linnet.diagnostics.escape import escape_text
 from linnet.onnx.emit.dtypes import NUMPY
@@ -22,12 +23,25 @@ from linnet.onnx.runtime.states import Buffer, States
 from linnet.onnx.runtime.values import Array, to_ort
 from linnet.types import DType
 
-
-class RunError(RuntimeError):
-    """A call that the runtime gave up: an index outside its axis, a division by zero."""
-
-
 _FAILED = re.compile(r"Name:'(?P<name>[^']*)' Status Message: (?P<why>.*)", re.DOTALL)
+
+
+_INDEX = re.compile(
+    r"idx=(?P<a>-?\d+) must be within the inclusive range \[-?\d+,(?P<last>-?\d+)\]"
+    r"|invalid index found, index = (?P<b>-?\d+)"
+)
+_PAST = {str(dtype.integer_range[1]) for dtype in (DType.I32, DType.I64)}  # see `emit.indices`
+
+
+def _reason(why: str) -> str:
+    """The runtime's reason; where it is an index, as the program means it."""
+    found = _INDEX.search(why)
+    if found is None:
+        return why
+    number = found["a"] or found["b"]
+    index = "an index" if number in _PAST else f"index {number}"
+    axis = f"an axis of extent {int(found['last']) + 1}" if found["last"] else "its axis"
+    return f"{index} is outside {axis}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +145,11 @@ class EntrySession:
     def run(
         self, inputs: Sequence[tuple[Array, DType]], states: States,
         sizes: Mapping[str, int],
-    ) -> list[Array]:  # fmt: skip
-        """Runs on checked inputs; states are as the entry leaves them once it returns."""
+    ) -> tuple[list[Array], list[Buffer]]:  # fmt: skip
+        """Runs on checked inputs. Gives the results, and the states whose next values lie in their
+        spares, which `States.swap` makes theirs; the others are as the entry leaves them."""
         if self.idle:
-            return []
+            return [], []
         written, binding = self.written, self.binding
         held = []  # what is bound is not owned by the binding
         for name, (array, dtype) in zip(written.inputs, inputs, strict=True):
@@ -152,8 +167,7 @@ class EntrySession:
             self.session.run_with_iobinding(binding)
         except Exception as error:
             raise RunError(self._told(str(error))) from None
-        states.swap(swapped)
-        return results
+        return results, swapped
 
     def allows(self, inputs: Sequence[Array], sizes: Mapping[str, int]) -> bool:
         """Whether the inputs are as the model takes for granted that they are."""
@@ -171,7 +185,7 @@ class EntrySession:
             return problem
         number = found["name"]
         name, place = self.places[int(number)] if number.isdecimal() else (number, "")
-        reason = found["why"].rpartition(" was false. ")[2].strip()
+        reason = _reason(found["why"].rpartition(" was false. ")[2].strip())
         return f"{reason} at {name}{f' ({place})' if place else ''}"
 
     def _bind_states(self, states: States) -> list[Buffer]:

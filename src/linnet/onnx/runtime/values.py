@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections import namedtuple
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
 import onnxruntime as ort
 
 from linnet.backends.errors import InputError
+from linnet.backends.names import record
 from linnet.onnx.emit.dtypes import NUMPY, ONNX
 from linnet.types import (
     DType,
@@ -106,11 +105,6 @@ def to_ort(array: Array, dtype: DType) -> ort.OrtValue:
     return ort.OrtValue.ortvalue_from_numpy(array)
 
 
-@cache
-def _record(name: str, fields: tuple[str, ...]) -> Any:
-    return namedtuple(name, fields, rename=True)
-
-
 def assembled(how: Any, arrays: Sequence[Array]) -> Any:
     """A result put together from the model's outputs."""
     match how:
@@ -119,7 +113,7 @@ def assembled(how: Any, arrays: Sequence[Array]) -> Any:
         case ("tuple", parts):
             return tuple(assembled(part, arrays) for part in parts)
         case ("struct", name, fields, parts):
-            return _record(name, tuple(fields))(*(assembled(part, arrays) for part in parts))
+            return record(name, tuple(fields))(*(assembled(part, arrays) for part in parts))
         case ("maybe", int(k), part):
             return assembled(part, arrays) if bool(arrays[k]) else None
         case ("case", int(k), cases):

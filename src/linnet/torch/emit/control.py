@@ -172,7 +172,7 @@ def emit_for(w: Writer, op: Op, write: RegionWriter) -> None:
     name = w.names.fresh(index.name or "i")
     span = bounds[1] if bounds[0] == "0" else ", ".join(bounds)
     with w.block(f"for {name} in range({span}):"):
-        w.hold(index, host_expr(index, name))
+        w.hold(index, _counter(index, name, first))
         carried.enter(body.params[1:])
         write(w, body)
         for each, value in zip(stacked, body.results[count:], strict=True):
@@ -181,6 +181,15 @@ def emit_for(w: Writer, op: Op, write: RegionWriter) -> None:
     carried.finish()
     for value, each in zip(op.results[count:], stacked, strict=True):
         _stack(w, value, each)
+
+
+def _counter(index: Value, name: str, first: Expr) -> Expr:
+    """A loop's counter, which is never below where it starts."""
+    counter = host_expr(index, name)
+    if counter.bounds is None or first.bounds is None:
+        return counter
+    low, high = counter.bounds
+    return replace(counter, bounds=(max(low, first.bounds[0]), high))
 
 
 def _stack(w: Writer, value: Value, name: str) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from linnet.backends.emit.dtypes import dtype_of
+from linnet.backends.emit.reductions import axes_text
 from linnet.backends.emit.writer import Words
 from linnet.backends.emit.writer import Writer as Base
 from linnet.backends.expr import ADD, ATOM, Expr
@@ -97,10 +98,29 @@ class Writer(Base):
             return f"{x.at(ATOM)}.index_select({axis}, {index.text})"
         if rank == 0:
             return f"{x.at(ATOM)}.index_select({axis}, {index.at(ATOM)}.reshape(1)).squeeze({axis})"
-        return f"{x.at(ATOM)}[{':, ' * axis}{index.text}]"
+        if axis == 0 and x.rank == 2:
+            return f"F.embedding({index.text}, {x.text})"
+        return f"{self.module.helper('picked')}({x.text}, {axis}, {index.text})"
+
+    def position(self, index: Expr) -> Expr:
+        if index.bounds is None or index.bounds[0] >= 0:
+            return index
+        return replace(index, text=f"{self.module.helper('position')}({index.text})", prec=ATOM)
+
+    def inside(self, index: Expr, dtype: DType, extent: Dim) -> Expr:
+        if dtype.cls == "unsigned" and dtype is not DType.U64:  # u64 is held as the bits of i64
+            return index
+        size = self.size(extent)
+        text = f"{self.module.helper('not_negative')}({index.text}, {size.text})"
+        return replace(index, text=text, prec=ATOM, names=index.names | size.names)
 
     def reduced(self, a: Expr, kind: str, axes: Sequence[int], dtype: DType) -> str:
         return reductions.reduced(self, a, kind, axes, dtype)
+
+    def extreme(self, a: Expr, kind: str, axes: Sequence[int], dtype: DType) -> str:
+        if dtype is DType.U64:
+            return self.reduced(a, kind, axes, dtype)
+        return f"{self.module.helper(f'reduced_{kind}')}({a.text}, {axes_text(axes)})"
 
     def running(self, a: Expr, axis: int, dtype: DType) -> str:
         extra = f", dtype={carried(dtype)}" if dtype.is_integer else ""

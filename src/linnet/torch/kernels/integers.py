@@ -6,6 +6,8 @@ from typing import Any
 
 import torch
 
+from linnet.torch.kernels.lookups import reduced_max, reduced_min
+
 
 def int_divide(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """a / b truncated toward zero; the smallest integer by -1 wraps to itself"""
@@ -30,12 +32,12 @@ def u64_max(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 def u64_reduce_min(x: torch.Tensor, dims: Any) -> torch.Tensor:
     """the smallest along `dims` of u64 held as the bits of i64"""
-    return (x ^ -(2**63)).amin(dims) ^ -(2**63)
+    return reduced_min(x ^ -(2**63), dims) ^ -(2**63)
 
 
 def u64_reduce_max(x: torch.Tensor, dims: Any) -> torch.Tensor:
     """the largest along `dims` of u64 held as the bits of i64"""
-    return (x ^ -(2**63)).amax(dims) ^ -(2**63)
+    return reduced_max(x ^ -(2**63), dims) ^ -(2**63)
 
 
 def u64_shift_right(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:

@@ -14,6 +14,7 @@ from linnet.backends.signature import Signature, frozen
 from linnet.passes import Binding
 from linnet.torch.emit.dtypes import WIDE
 from linnet.torch.runtime.code import Loaded, Settings, execute
+from linnet.torch.runtime.failures import refusal
 from linnet.torch.runtime.inputs import TORCH, Reader
 from linnet.torch.runtime.joined import Layout, storage_of
 from linnet.torch.runtime.shared import Live, Shared
@@ -65,7 +66,8 @@ class Model(Container):
         self, name: str, inputs: Any = (), generics: Mapping[str, Any] | None = None
     ) -> Any:
         """Runs an entry on a list or a dict of inputs. Raises `InputError` before anything runs
-        where they do not fit; `generics` gives those of the entry that no input's shape shows."""
+        where they do not fit, `RunError` where a value met on the way has no meaning; `generics`
+        gives those of the entry that no input's shape shows."""
         signature = self._linnet.signature(name)
         with self._live.lock:
             layout = self._layout()
@@ -97,10 +99,13 @@ class Model(Container):
                 result = loaded.function(*args)
                 kinds = callee.function.result_types
                 return self._outside(kinds[0], result, loaded) if kinds else None
-        except BaseException:
+        except BaseException as error:
             if writes:
                 self.__dict__["_broken"] = name
-            raise
+            refused = refusal(name, error)
+            if refused is None:
+                raise
+            raise refused from error
 
     def _loaded(self, name: str, signature: Signature, checked: Checked, layout: Layout) -> Loaded:
         sizes = signature.forms(checked.generics)

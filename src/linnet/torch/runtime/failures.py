@@ -1,0 +1,51 @@
+"""What PyTorch gives up in the middle of a call, in the words of the program."""
+
+from __future__ import annotations
+
+import linecache
+import re
+from types import TracebackType
+
+from linnet.backends.errors import RunError
+
+_MEMORY = re.compile("out of memory|allocate memory|enough memory")
+_BOUNDS = re.compile(r"index -?\d+ is out of bounds for dimension \d+ with size (\d+)")
+_WORDS = {
+    "ZeroDivisionError": "integer division by zero",
+    "index out of range in self": "an index lies outside its axis",
+}
+
+
+def refusal(entry: str, error: BaseException) -> RunError | None:
+    """The error for a value that the program has no meaning for; None for every other failure,
+    such as too little memory."""
+    if not isinstance(error, IndexError | ZeroDivisionError) and type(error) is not RuntimeError:
+        return None
+    said = str(error)
+    if _MEMORY.search(said):
+        return None
+    where = _place(error.__traceback__)
+    return RunError(f"`{entry}`: {_reason(said)}{f' in {where}' if where else ''}")
+
+
+def _reason(said: str) -> str:
+    """PyTorch's message; a negative index has become the extent by then (see `not_negative`)."""
+    found = _BOUNDS.match(said)
+    if found is not None:
+        return f"an index lies outside an axis of extent {found[1]}"
+    return _WORDS.get(said, said)
+
+
+def _place(traceback: TracebackType | None) -> str:
+    """The innermost generated function in a traceback, as the comment above it names it; nothing
+    where compiled code stands in for them."""
+    found = ""
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if code.co_filename.startswith("<linnet "):
+            above = linecache.getline(code.co_filename, code.co_firstlineno - 1).strip()
+            if above.startswith("# "):
+                function, _, line = above[2:].partition("  ")
+                found = f"`{function}` ({line})" if line else f"`{function}`"
+        traceback = traceback.tb_next
+    return found
