@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 
+from linnet.backends.errors import RunError
+
+
 class NativeError(RuntimeError):
     """The machine's code could not be made: no compiler, or one that failed."""
 
 
-class RunError(RuntimeError):
-    """A call that failed part-way: an index out of range, an integer divided by zero."""
+__all__ = ["NativeError", "RunError"]

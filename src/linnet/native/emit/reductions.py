@@ -49,7 +49,7 @@ def emit_reduce(w: Writer, op: Op) -> None:
     dtype, name = dtype_of(op.result.type), str(op.attrs["op"])
     shape, dims = dims_of(op.operands[0]), dims_of(op.result)
     if name in ("max", "min"):
-        not_empty(w, [shape[axis] for axis in axes], name)
+        not_empty(w, [shape[axis] for axis in axes], dims, name)
     kept = [axis for axis in range(len(shape)) if axis not in axes]
     w.origin()
     out = w.result(op.result) if dims else None
@@ -85,13 +85,17 @@ def _finish(
     w.define(op.result, Scalar(result, dtype))
 
 
-def not_empty(w: Writer, extents: Sequence[Dim], name: str) -> None:
-    """The largest of no elements has no value."""
+def not_empty(w: Writer, extents: Sequence[Dim], result: Sequence[Dim], name: str) -> None:
+    """The largest of no elements has no value; of a result without elements none is asked for."""
+    sizes = [w.size(dim) for dim in result]
+    if any(size.constant == 0 for size in sizes):
+        return
+    asked = "".join(f" && {size.text} != 0" for size in sizes if size.constant is None)
     for dim in extents:
         size = w.size(dim)
         if size.constant is None or size.constant == 0:
             what = f'"the {name} of no elements has no value"'
-            w.line(f"if ({size.text} == 0) fail({what}, {w.where});")
+            w.line(f"if ({size.text} == 0{asked}) fail({what}, {w.where});")
 
 
 def emit_cumsum(w: Writer, op: Op) -> None:

@@ -95,7 +95,7 @@ def _by_rows(function: str) -> KernelWriter:
     def emit(w: Writer, op: Op) -> None:
         x = w.buffer(op.operands[0])
         if function == "argmax":
-            not_empty(w, x.dims[-1:], "max")
+            not_empty(w, x.dims[-1:], x.dims[:-1], "max")
         if not dims_of(op.result):
             w.module.uses_kernels = True
             name = w.names.fresh(op.result.name or "found")
