@@ -27,10 +27,18 @@ BODIES = {
     "spread": "reshape(broadcast_to(reshape(c[:10] * d[:10], [1, 10]), [100, 10]), [1000]) + e",
     "called": "product(c, d) + e",
 }
+CASTS = {
+    "narrow_product": "cast<f16>(cast<f32>(c) * cast<f32>(d)) + e",
+    "narrow_sum": "cast<f16>(cast<f32>(c * d) + cast<f32>(e))",
+}
 ENTRIES = "".join(
     f"pub entry {name}<T: Float>(c: Tensor[1000; T], d: Tensor[1000; T], e: Tensor[1000; T])"
     f" -> Tensor[1000; T] {{ return {body} }}\n"
     for name, body in BODIES.items()
+) + "".join(
+    f"pub entry {name}(c: Tensor[1000; f16], d: Tensor[1000; f16], e: Tensor[1000; f16])"
+    f" -> Tensor[1000; f16] {{ return {body} }}\n"
+    for name, body in CASTS.items()
 )
 TEXT = f"""
 module program
@@ -55,7 +63,7 @@ pub entry rms<T: Float>(x: Tensor[50, 20; T], w: Tensor[20; T], b: Tensor[20; T]
     -> Tensor[50, 20; T] {{ return rms_norm(x, w) * w + b }}
 """
 SHAPES = {
-    **dict.fromkeys(BODIES, ((1000,),) * 3),
+    **dict.fromkeys((*BODIES, *CASTS), ((1000,),) * 3),
     "outer": ((50, 20), (20,), (50,)),
     "layer": ((50, 20), (20,), (20,)),
     "rms": ((50, 20), (20,), (20,)),

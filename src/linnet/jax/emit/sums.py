@@ -14,10 +14,10 @@ from linnet.types import DType
 # What CPUs multiply and add in one operation; `bf16` is widened, and rounded by integer code.
 CONTRACTED = frozenset({DType.F16, DType.F32, DType.F64})
 
-# Operations on the value of a product that add nothing to it. `exp` and its like are polynomials
-# in XLA's code, which begin with sums.
+# Operations on the value of a product that add nothing to it, and that no sum is moved across, as
+# it is across a cast. `exp` and its like are polynomials in XLA's code, which begin with sums.
 _APART = frozenset(
-    {"mul", "div", "min", "max", "abs", "sqrt", "floor", "cast", "eq", "ne", "lt", "le", "gt", "ge"}
+    {"mul", "div", "min", "max", "abs", "sqrt", "floor", "eq", "ne", "lt", "le", "gt", "ge"}
 )
 
 
