@@ -100,6 +100,18 @@ pub block Model {
         return count
     }
 }
+pub block Peaks {
+    state calls: Tensor[1; i32]
+    pub entry peaks<N: Dim, K: Dim>(x: Tensor[N, K; f32]) -> Tensor[N; f32] {
+        calls = calls + 1
+        let y[n] = max[k] x[n, k]
+        return y
+    }
+    pub entry least<N: Dim, K: Dim, M: Dim>(x: Tensor[N, K, M; i32]) -> Tensor[N; i32] {
+        let y[n] = min[k, m] x[n, k, m]
+        return y
+    }
+}
 pub block Layer {
     param w: Tensor[2; f32]
     state s: Tensor[2; f32]
@@ -252,11 +264,20 @@ def test_a_refused_division_leaves_the_state(program: Program) -> None:
         ({"s": None}, "not a NoneType"),
         ({"q": np.ones(2, np.float32)}, "there is no state `q`"),
         ("s", "state is a dict of arrays by path, not a str"),
+        ({}, "the state lacks `s`, `count`: give every state, or none at all"),
+        ({"s": np.ones(2, np.float32)}, "the state lacks `count`"),
     ],
 )
 def test_a_state_is_what_the_program_declares(program: Program, state: Any, said: str) -> None:
     with pytest.raises(InputError, match=said):
         stateful(program, "step")(np.ones(2, np.float32), state=state)
+
+
+def test_states_of_a_reading_entry_can_be_given_again(program: Program) -> None:
+    peek = stateful(program, "peek")
+    _, after = peek()
+    assert after.keys() == peek.initial_state().keys()
+    assert np.array_equal(peek(state=after)[0], W["w"])
 
 
 def test_a_state_that_was_taken_over_is_named(program: Program) -> None:
@@ -273,21 +294,22 @@ def test_a_call_takes_over_nothing_but_the_state(program: Program) -> None:
     """Neither an input, a parameter nor a caller's NumPy array, which a state may also be."""
     step = stateful(program, "step")
     x = jnp.ones(2)
-    got, _ = step(x, state={"s": x})
+    count = np.zeros(1, np.int32)
+    got, _ = step(x, state={"s": x, "count": count})
     assert np.array_equal(got, (1 + W["w"]) ** 2)
     assert x.tolist() == [1, 1]
-    step(x, state={"s": step.parameters["w"]})
+    step(x, state={"s": step.parameters["w"], "count": count})
     assert step.parameters["w"].tolist() == [1, 2]
     space = np.zeros(64, np.float32)
     at = -space.ctypes.data % 64 // 4
     mine = space[at : at + 2]  # aligned as XLA's own memory is
-    _, after = step(x, state={"s": mine})
+    _, after = step(x, state={"s": mine, "count": count})
     step(x, state=after)
     assert mine.tolist() == [0, 0]
 
 
 def test_an_entry_that_only_reads_gives_the_state_back(program: Program) -> None:
-    state = {"s": np.ones(2, np.float32)}
+    state = {"s": np.ones(2, np.float32), "count": np.zeros(1, np.int32)}
     got, after = stateful(program, "peek")(state=state)
     assert np.array_equal(got, 1 + W["w"])
     assert after == state
@@ -308,6 +330,42 @@ def test_parameters_are_arrays(program: Program, value: Any, said: str) -> None:
     with pytest.raises(InputError, match="parameters are a dict of arrays by path"):
         made.parameters = [value]  # type: ignore[assignment]
     assert np.array_equal(made.run_entry("peek"), W["w"])
+
+
+@pytest.mark.parametrize("load", [linnet.jax.load_source_model, linnet.jax.load_model])
+def test_parameters_of_a_model_are_read_and_assigned(program: Program, load: Loader) -> None:
+    made = load(program, root="Model", entry="step", weights=W)
+    with pytest.raises(TypeError, match=r"model\.parameters = "):
+        made.parameters["w"] = jnp.zeros(2)
+    slopes = jax.grad(lambda p: made.apply(p, X[:2])[0].sum())(made.parameters)
+    assert np.array_equal(slopes["w"], 2 * W["w"] * X[:2] ** 2)
+    made.parameters = jax.tree.map(lambda a, b: a + b, made.parameters, slopes)
+    assert np.array_equal(made.parameters["w"], W["w"] + slopes["w"])
+    made.parameters = {**made.parameters, "w": jnp.ones(2)}
+    assert np.array_equal(made(X[:2]), X[:2] ** 2)
+
+
+@pytest.mark.parametrize("load", [linnet.jax.load_source_model, linnet.jax.load_model])
+def test_a_model_says_what_its_entries_take(program: Program, load: Loader) -> None:
+    made = load(program, entry="look")
+    assert made.signature("look") == "look<N: Dim, M: Dim>(x: Tensor[N; f32], i: Tensor[M; i64])"
+    with pytest.raises(InputError, match="there is no entry `nope`"):
+        made.signature("nope")
+
+
+@pytest.mark.parametrize("load", [linnet.jax.load_source_model, linnet.jax.load_model])
+@pytest.mark.parametrize("numerics", ["exact", "fast"])
+def test_the_largest_of_no_elements(program: Program, load: Loader, numerics: str) -> None:
+    made = load(program, root="Peaks", numerics=numerics)
+    line = 1 + TEXT[: TEXT.index("max[k] x")].count("\n")
+    said = rf"^peaks<.*: the max of no elements has no value at .*program.linnet:{line}$"
+    with pytest.raises(InputError, match=said):
+        made.run_entry("peaks", [np.ones((2, 0), np.float32)])
+    assert made.run_entry("peaks", [np.ones((0, 0), np.float32)]).shape == (0,)
+    assert made.run_entry("peaks", [np.array([[1, 5], [7, 2]], np.float32)]).tolist() == [5, 7]
+    assert made.state("calls").tolist() == [2]  # what was refused changed nothing
+    small = made.run_entry("least", [np.zeros((0, 3, 0), np.int32)])
+    assert (small.shape, small.dtype) == ((0,), np.int32)
 
 
 def test_a_name_of_any_type_is_looked_for(program: Program) -> None:

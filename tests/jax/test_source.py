@@ -154,6 +154,33 @@ def test_names_of_python_and_jax_are_only_names(tmp_path: Path) -> None:
     assert to_numpy(made.state("put")).tolist() == [6.0, 6.0]
 
 
+@pytest.mark.parametrize("name", ["class", "None", "class_", "_part", "print"])
+@pytest.mark.parametrize("load", ["load_source_model", "load_model"])
+def test_blocks_are_called_anything(tmp_path: Path, name: str, load: str) -> None:
+    text = f"""
+module program
+pub block {name} {{
+    param w: Tensor[2; f32]
+    state s: Tensor[2; f32]
+    pub fn go(x: f32) -> Tensor[2; f32] {{
+        s = s + w * x
+        return s
+    }}
+}}
+pub block root {{
+    sub parts: [{name}; 2]
+    pub entry go(x: f32) -> Tensor[2; f32] {{
+        var y = fill<f32>([2], 0.0)
+        static for part in parts {{ y = y + part.go(x) }}
+        return y
+    }}
+}}
+"""
+    held = {f"parts.{k}.w": np.full(2, k + 1, np.float32) for k in range(2)}
+    made = getattr(linnet.jax, load)(checked(tmp_path, text), root="root", weights=held)
+    assert [made(2.0).tolist() for _ in range(2)] == [[6.0, 6.0], [12.0, 12.0]]
+
+
 # --- running --------------------------------------------------------------------------------------
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from linnet.backends.emit.dtypes import tensor
 from linnet.backends.emit.elementwise import as_tensor, combined
+from linnet.backends.emit.scalars import operator
 from linnet.backends.expr import ATOM, Expr
 from linnet.ir import Op
 from linnet.jax.emit.dtypes import spelled
@@ -26,6 +27,8 @@ def cast(w: Writer, a: Expr, source: DType, target: DType) -> Expr:
 def binary(w: Writer, op: Op, a: Expr, b: Expr, dtype: DType) -> Expr | None:
     """The operation where it is not Python's operator alone."""
     match op.kind:
+        case "mul":
+            return _multiply(w, op, a, b)
         case "div" if not dtype.is_float:
             return _called(w, "int_divide", a, b, dtype)
         case "div":
@@ -47,6 +50,14 @@ def _called(w: Writer, kernel: str, a: Expr, b: Expr, dtype: DType) -> Expr:
     """A kernel on two arrays."""
     a, b = as_tensor(w, a, dtype), as_tensor(w, b, dtype)
     return combined(f"{w.module.helper(kernel)}({a.text}, {b.text})", a, b)
+
+
+def _multiply(w: Writer, op: Op, a: Expr, b: Expr) -> Expr | None:
+    """A product that is rounded before anything is added to it, where that has to be said."""
+    if not w.meets_sum(op.result):
+        return None
+    text, _, _ = operator(op.kind, a, b)
+    return combined(f"{w.module.helper('rounded')}({text})", a, b)
 
 
 def _divide(w: Writer, op: Op, a: Expr, b: Expr) -> Expr | None:

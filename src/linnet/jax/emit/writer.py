@@ -21,6 +21,7 @@ from linnet.jax.emit import elementwise
 from linnet.jax.emit.dtypes import HALF, spelled
 from linnet.jax.emit.names import BLOCK, STATE, field
 from linnet.jax.emit.state import Element, writes_state
+from linnet.jax.emit.sums import CONTRACTED, may_meet_sums
 from linnet.types import DType, TensorType
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class Writer(Base):
     def __init__(self, module: ModuleWriter, function: Function, body: Region) -> None:
         super().__init__(module, function, body)
         self.subs: dict[SubVar, Element] = {}
+        self._summed = may_meet_sums(body) if module.exact else frozenset[int]()
         self._values: dict[int, Value] = {}
         self._scratches: dict[tuple[int, str], str] = {}
 
@@ -107,6 +109,11 @@ class Writer(Base):
         if dtype is DType.U64 and expr.host and (expr.const is None or int(expr.const) >= 2**63):
             return self.scalar(expr, dtype)
         return expr
+
+    def meets_sum(self, product: Value) -> bool:
+        """Whether it has to be said that the product is rounded: XLA may make one operation of it
+        and of a sum, or a difference, that it goes into."""
+        return product.id in self._summed and dtype_of(product.type) in CONTRACTED
 
     # --- operations -----------------------------------------------------------------------------
 

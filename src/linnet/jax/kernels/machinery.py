@@ -42,6 +42,16 @@ def padded(x: jax.Array, *axes: int) -> jax.Array:
     return x
 
 
+def extreme(x: jax.Array, kind: str, axes: int | tuple[int, ...], place: str) -> jax.Array:
+    """the max or min of x over axes that may have no elements"""
+    if x.size:
+        return getattr(x, kind)(axes)
+    found = jnp.zeros_like(x.any(axes), dtype=x.dtype)
+    if found.size:
+        raise ValueError(f"the {kind} of no elements has no value at {place}")
+    return found
+
+
 def optional(value: Any, zeros: Any) -> Any:
     """a parameter that may be missing as the pair that an optional is"""
     return (False, zeros) if value is None else (True, value)

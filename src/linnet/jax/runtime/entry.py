@@ -87,8 +87,7 @@ class Entry:
             made = outside(kinds[0], result) if kinds else None
         if not callee.takes_state:
             return made
-        new = program.trees.flat_states(after) if callee.writes else held
-        return made, new
+        return made, program.trees.flat_states(after if callee.writes else given)
 
     def _tree(self, loaded: Loaded, params: Flat, arrays: Flat) -> Any:
         """The parameters as the code takes them; its own are put together once."""
@@ -100,7 +99,7 @@ class Entry:
         return self._trees[key]
 
     def _state(self, held: Flat, loaded: Loaded, checked: Checked, arrays: Flat) -> Any:
-        """The states as the code takes them, zero where `held` has none."""
+        """The states as the code takes them, all zero where `held` has none."""
         callee, program = loaded.code.callee, self._program
         if not callee.takes_state:
             return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import jax
@@ -16,6 +16,43 @@ from linnet.passes import Binding
 from linnet.types import DType
 
 Flat = Mapping[str, Any]
+
+
+@jax.tree_util.register_pytree_with_keys_class
+class Parameters(Mapping[str, Any]):
+    """Arrays by path, to read. To JAX it is a tree, as a dict is: `jax.grad` gives another."""
+
+    def __init__(self, arrays: Flat) -> None:
+        self._arrays = dict(arrays)
+
+    def __getitem__(self, path: str) -> Any:
+        return self._arrays[path]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._arrays)
+
+    def __len__(self) -> int:
+        return len(self._arrays)
+
+    def __or__(self, other: Flat) -> dict[str, Any]:
+        return {**self._arrays, **other}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._arrays!r})"
+
+    def __setitem__(self, path: str, value: Any) -> None:
+        raise TypeError(
+            "a model's parameters are changed by assigning all of them: "
+            "model.parameters = {**model.parameters, path: array}"
+        )
+
+    def tree_flatten_with_keys(self) -> Any:
+        paths = tuple(sorted(self._arrays))
+        return [(jax.tree_util.DictKey(p), self._arrays[p]) for p in paths], paths
+
+    @classmethod
+    def tree_unflatten(cls, paths: tuple[str, ...], arrays: Any) -> Parameters:
+        return cls(dict(zip(paths, arrays, strict=True)))
 
 
 def checked_state(binding: Binding, given: Flat | None) -> dict[str, Any]:
@@ -35,7 +72,16 @@ def checked_state(binding: Binding, given: Flat | None) -> dict[str, Any]:
                 f"the memory of the state `{path}` was taken over by an earlier call: give the "
                 "state that this call returned"
             )
+    missing = [path for path in kinds if given is not None and path not in given]
+    if missing:
+        raise InputError(f"the state lacks {_listed(missing)}: give every state, or none at all")
     return dict(given or {})
+
+
+def _listed(paths: list[str]) -> str:
+    """A few of the paths, and how many more there are."""
+    shown = ", ".join(f"`{path}`" for path in paths[:4])
+    return shown if len(paths) <= 4 else f"{shown} and {len(paths) - 4} more"
 
 
 def apart(held: Flat, inputs: Any, arrays: Flat) -> dict[str, Any]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import jax
@@ -19,7 +20,7 @@ from linnet.backends.source import block_args
 from linnet.ir import Function
 from linnet.jax.runtime.arrays import settings, zeros_of
 from linnet.jax.runtime.code import EntryCode, Loaded, Settings, execute, generate, prepare
-from linnet.jax.runtime.given import same_parameters
+from linnet.jax.runtime.given import Parameters, is_gone, same_parameters
 from linnet.jax.runtime.inputs import Reader
 from linnet.jax.runtime.results import outside, structs
 from linnet.jax.runtime.tree import Trees
@@ -94,7 +95,8 @@ class Program:
             size = by_name[callee.function.generics[index].name]
             args.append(size.constant)  # type: ignore[union-attr]
         context = [params] * callee.takes_block + [state] * callee.takes_state
-        result = loaded.function(*context, *args)
+        with _refusals(entry):
+            result = loaded.function(*context, *args)
         if callee.writes:
             result, state = result if callee.function.body.results else (None, result)
         return result, state
@@ -111,6 +113,17 @@ class Program:
         key = (content.shape, str(content.dtype), hash(content.tobytes()))
         kept = self._tables.setdefault(key, array)
         return kept if np.array_equal(np.asarray(kept), content) else array
+
+
+@contextmanager
+def _refusals(entry: Signature) -> Iterator[None]:
+    """What generated code refuses for its shapes is an input that does not fit."""
+    try:
+        yield
+    except ValueError as error:
+        if "of no elements has no value" not in str(error) or isinstance(error, InputError):
+            raise
+        raise entry.fail(str(error)) from None
 
 
 class Model:
@@ -169,7 +182,12 @@ class Model:
         program._ready(loaded)
         if callee.writes:
             self._broken = name
-        result, state = program.call(name, loaded, checked, params, self._state)
+        try:
+            result, state = program.call(name, loaded, checked, params, self._state)
+        except InputError:  # refused by code that looks at shapes: the state is whole if it is here
+            if not any(map(is_gone, jax.tree.leaves(self._state))):
+                self._broken = None
+            raise
         if callee.writes:
             self._state, self._broken = state, None
         kinds = callee.function.result_types
@@ -210,9 +228,10 @@ class Model:
         )
 
     @property
-    def parameters(self) -> dict[str, jax.Array]:
-        """The parameters and buffers by path; assigning other arrays changes the model's."""
-        return dict(self._parameters)
+    def parameters(self) -> Parameters:
+        """The parameters and buffers by path, to read; assigning a dict of other arrays changes the
+        model's: `model.parameters = {**model.parameters, path: array}`."""
+        return Parameters(self._parameters)
 
     @parameters.setter
     def parameters(self, values: Mapping[str, Any]) -> None:
@@ -257,6 +276,10 @@ class Model:
     def entries(self) -> list[str]:
         """The entries' names."""
         return sorted(self._program.entries)
+
+    def signature(self, name: str) -> str:
+        """An entry's signature in the source's words."""
+        return str(self._program.signature(name))
 
     def generated_source(
         self, entry: str | None = None, generics: Mapping[str, Any] | None = None

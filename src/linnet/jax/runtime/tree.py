@@ -15,6 +15,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from linnet.backends.names import attribute
 from linnet.jax.emit.blocks import has_states
 from linnet.jax.emit.names import field
 from linnet.jax.plan import Kept
@@ -32,7 +33,8 @@ _NONE: Makers = MappingProxyType({})
 @cache
 def _type(block: str, states: bool, fields: tuple[str, ...]) -> Any:
     """The same for every model: JAX compiles a function for each type of tree that it is given."""
-    return namedtuple(block.rpartition("::")[2] + "State" * states, fields)
+    name = attribute(block.rpartition("::")[2])  # a block may be called `class`
+    return namedtuple(name + "State" * states, fields)
 
 
 class Trees:
