@@ -57,7 +57,7 @@ KERNELS: dict[str, frozenset[DType]] = {
     "arithmetic": frozenset({_D.I32, _D.I64, _D.F32, _D.F64}),
     "extreme": frozenset({_D.I32, _D.I64, _D.U32, _D.U64, _D.F32, _D.F64}),
     "compare": frozenset(DType) - HALF,
-    "where": frozenset({_D.I8, _D.I32, _D.I64, _D.U8, _D.U32, _D.F16, _D.F32, _D.F64}),
+    "where": frozenset({_D.I8, _D.I32, _D.I64, _D.U8, _D.U32, _D.F32, _D.F64}),
     "expand": frozenset(DType) - {_D.BF16},
     "reduce": frozenset({_D.I32, _D.I64, _D.F32, _D.F64}),
     "matmul": frozenset({_D.I32, _D.I64, _D.F32, _D.F64}),
