@@ -6,8 +6,11 @@ import copy
 import gc
 import os
 import pickle
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -234,35 +237,45 @@ def test_indices_are_the_calls_own(program: Any, monkeypatch: pytest.MonkeyPatch
             model.run_entry("picked", [x, at])
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_child_of_a_busy_process(program: Any) -> None:
-    """The lock that another thread holds is not held in a child, where that thread is not."""
-    model = model_of(program)
-    model.run_entry("counted")
-    held, done = threading.Event(), threading.Event()
+CHILD = """
+import os, sys, threading
+from linnet.backends.errors import StateError
+from linnet.native import load
 
-    def hold() -> None:
-        with model._lock:
-            held.set()
-            done.wait()
+model = load(sys.argv[1], root="Counted", generics={"N": 4, "K": 4, "T": "f32"})
+model.run_entry("counted")
+held, done = threading.Event(), threading.Event()
 
-    other = threading.Thread(target=hold)
-    other.start()
-    held.wait()
-    child = os.fork()
-    if child == 0:
-        code = 1
+def hold():
+    with model._lock:
+        held.set()
+        done.wait()
+
+other = threading.Thread(target=hold)
+other.start()
+held.wait()
+child = os.fork()
+if child == 0:
+    code = 1
+    try:
         try:
-            try:
-                model.run_entry("counted")
-            except StateError as error:
-                assert "forked while another thread ran a call" in str(error)
-                model.reset_state()
-                code = 0 if model.run_entry("counted").tolist() == [1] else 2
-        finally:
-            os._exit(code)
-    done.set()
-    other.join()
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert model.run_entry("counted").tolist() == [2]
+            model.run_entry("counted")
+        except StateError as error:
+            assert "forked while another thread ran a call" in str(error)
+            model.reset_state()
+            code = 0 if model.run_entry("counted").tolist() == [1] else 2
+    finally:
+        os._exit(code)
+done.set()
+other.join()
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+assert model.run_entry("counted").tolist() == [2]
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_child_of_a_busy_process(tmp_path: Path) -> None:
+    """The lock that another thread holds is not held in a child, where that thread is not."""
+    checked(tmp_path, LINEAR)
+    command = [sys.executable, "-c", CHILD, str(tmp_path / "program.linnet")]
+    assert subprocess.run(command, timeout=120).returncode == 0
