@@ -264,7 +264,7 @@ def test_a_refused_division_leaves_the_state(program: Program) -> None:
         ({"s": None}, "not a NoneType"),
         ({"q": np.ones(2, np.float32)}, "there is no state `q`"),
         ("s", "state is a dict of arrays by path, not a str"),
-        ({}, "the state lacks `s`, `count`: give every state, or none at all"),
+        ({}, "the state lacks `s`, `count`: give every state, or leave out state="),
         ({"s": np.ones(2, np.float32)}, "the state lacks `count`"),
     ],
 )

@@ -26,6 +26,11 @@ BODIES = {
     "moved": "reshape(permute(reshape(c * d, [2, 500]), [1, 0]), [1000]) + e",
     "spread": "reshape(broadcast_to(reshape(c[:10] * d[:10], [1, 10]), [100, 10]), [1000]) + e",
     "called": "product(c, d) + e",
+    "there_and_back": "(c + 1024.0) - 1024.0",
+    "scaled_twice": "c * 0.3 * 0.7",
+    "divided_twice": "c / d / e",
+    "root": "c / sqrt(abs(d))",
+    "root_squared": "sqrt(abs(c)) * sqrt(abs(c))",
 }
 CASTS = {
     "narrow_product": "cast<f16>(cast<f32>(c) * cast<f32>(d)) + e",

@@ -109,6 +109,20 @@ def test_no_change_inside_a_change(
     assert model.state("count").tolist() == [2]
 
 
+def test_the_same_first_call_just_before_a_change(
+    program: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is one compiled entry, which later resets reach."""
+    model = model_of(program)
+    model._find("counted", {})
+    inside(monkeypatch, Model, "_alone", lambda: model.run_entry("counted"))
+    assert model.run_entry("counted").tolist() == [2]
+    for _ in range(2):
+        model.reset_state()
+        assert model.run_entry("counted").tolist() == [1]
+        assert model.state("count").tolist() == [1]
+
+
 def test_no_reset_inside_a_reset(program: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     model = model_of(program)
     for _ in range(2):
@@ -247,9 +261,12 @@ model.run_entry("counted")
 held, done = threading.Event(), threading.Event()
 
 def hold():
-    with model._lock:
+    def wait():
         held.set()
         done.wait()
+
+    with model._lock:
+        model._alone(wait) if sys.argv[2] == "changing" else wait()
 
 other = threading.Thread(target=hold)
 other.start()
@@ -274,8 +291,9 @@ assert model.run_entry("counted").tolist() == [2]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-def test_a_child_of_a_busy_process(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", ["running", "changing"])
+def test_a_child_of_a_busy_process(tmp_path: Path, how: str) -> None:
     """The lock that another thread holds is not held in a child, where that thread is not."""
     checked(tmp_path, LINEAR)
-    command = [sys.executable, "-c", CHILD, str(tmp_path / "program.linnet")]
+    command = [sys.executable, "-c", CHILD, str(tmp_path / "program.linnet"), how]
     assert subprocess.run(command, timeout=120).returncode == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -140,6 +141,22 @@ def test_looking_at_weights_changes_nothing(net: Program, wanted: str) -> None:
     for path, value in before.items():
         assert np.array_equal(value, seen.parameters[path])
         assert np.array_equal(value, other.parameters[path])
+
+
+def test_a_tensor_of_two_paths_has_one_format() -> None:
+    """The most exact that a linear layer asks for, whichever is called first."""
+    value = np.random.default_rng(0).normal(size=(H, H)).astype(np.float32)
+    wanted = {"a": "int4", "b": "int8", "embedding": "f32"}
+    for first, second in itertools.permutations("ab"):
+        one = Weight(value.shape, value.dtype, value)
+        items = {"a": one, "b": one, "embedding": one}
+        weights = Weights(items, wanted, linear=lambda: frozenset("ab"))
+        shown = np.array(weights.shown("a"))
+        assert weights.packed(first) == weights.packed(second)
+        weights.release()
+        assert set(one.forms) == {"int8"}
+        for path in items:
+            assert np.array_equal(weights.array(path), shown)
 
 
 def test_formats_that_differ_stay_apart(net: Program) -> None:

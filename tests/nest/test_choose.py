@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -73,7 +74,8 @@ def test_no_logits() -> None:
 
 
 @pytest.mark.parametrize("given", [{"temperature": "1"}, {"temperature": -1.0}, {"seed": 1.5},
-                                   {"temperature": float("nan")}, {"seed": -1}])  # fmt: skip
+                                   {"temperature": float("nan")}, {"seed": -1}, {"seed": 10**5000},
+                                   {"temperature": 10**400}, {"temperature": True}])  # fmt: skip
 def test_no_sampling(given: Any) -> None:
     with pytest.raises(NestError, match="has to be"):
         Sampling(**given)
@@ -93,6 +95,10 @@ class Counting:
         return []
 
 
+def test_any_real_temperature() -> None:
+    assert Sampling(Fraction(1, 2)).temperature == 0.5  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("prompt", [[3, 4], (3, 4), np.array([3, 4]), iter([3, 4])])
 def test_prompts(prompt: Any) -> None:
     assert list(generate(Counting(), prompt, 2)) == [7, 7]
@@ -102,8 +108,15 @@ def test_prompts(prompt: Any) -> None:
     ("prompt", "message"),
     [([], "no tokens"), ([1, 1.5], "token 1 of the prompt is 1.5"), ([True], "token 0"),
      ([1 << 31], "token 0 of the prompt is 2147483648"), ([-1], "integers from 0"),
-     (np.array([[1]]), "token 0"), ("ab", "token 0 of the prompt is 'a'")],
+     (np.array([[1]]), "token 0"), ("ab", "the prompt is 'ab'; it has to be a sequence"),
+     (None, "the prompt is None"), (np.array(3), "the prompt is 3"), ([10**5000], "a int")],
 )  # fmt: skip
 def test_no_prompts(prompt: Any, message: str) -> None:
     with pytest.raises(NestError, match=message):
         list(generate(Counting(), prompt, 2))
+
+
+@pytest.mark.parametrize("count", [1.5, None, "3", True])
+def test_no_count(count: Any) -> None:
+    with pytest.raises(NestError, match=r"max_new_tokens is .*an integer"):
+        list(generate(Counting(), [1], count))

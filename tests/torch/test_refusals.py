@@ -141,3 +141,32 @@ pub block M {
     model = linnet.torch.load(checked(tmp_path, text), numerics="exact", compile=False)
     for batch in (0, 2):
         assert model.run_entry("mix", [np.zeros((batch, 0, 0), np.float32)]).shape == (batch, 0, 0)
+
+
+def test_compiled_code_looks_up_as_other_code_does(tmp_path: Path) -> None:
+    """Inductor's own look-ups would count negative numbers from the end."""
+    text = """
+module m
+pub block B<N: Dim> where N > 0 {
+    state at: Tensor[1; i32]
+    pub entry put(v: i32) -> i32 {
+        at = at * 0 + v
+        return at[0]
+    }
+    pub entry row(x: Tensor[N, 3; f32]) -> Tensor[3; f32] {
+        let y[k] = x[at[0], k]
+        return y
+    }
+}
+"""
+    program = checked(tmp_path, text)
+    x = torch.arange(12.0).reshape(4, 3)
+    model = linnet.torch.load(program, generics={"N": 4}, compile="inductor")
+    assert "picked_inside" in model.generated_source("row")
+    for at in (0, 3):
+        model.run_entry("put", [at])
+        assert model.run_entry("row", [x]).tolist() == x[at].tolist()
+    for at in (-1, 4):
+        model.run_entry("put", [at])
+        with pytest.raises(RunError, match=r"`row`: an index lies outside (its|an) axis"):
+            model.run_entry("row", [x])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -34,18 +34,34 @@ class Sampling:
 
     def __post_init__(self) -> None:
         if not _is_temperature(self.temperature):
-            fail("E5026", f"the temperature is {self.temperature!r}; it has to be 0 or more")
+            fail("E5026", f"the temperature is {_shown(self.temperature)}; it has to be 0 or more")
+        object.__setattr__(self, "temperature", float(self.temperature))
         if not _is_whole(self.seed, 1 << 64):
-            fail("E5026", f"the seed is {self.seed!r}; it has to be from 0 to 2**64 - 1")
+            fail("E5026", f"the seed is {_shown(self.seed)}; it has to be from 0 to 2**64 - 1")
 
 
 def _is_temperature(value: Any) -> bool:
-    return isinstance(value, numbers.Real) and math.isfinite(value) and float(value) >= 0
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return False
+    try:
+        return 0 <= float(value) < math.inf
+    except OverflowError:
+        return False
+
+
+def _shown(value: Any) -> str:
+    try:
+        return f"{value!r:.80}"
+    except ValueError:  # an integer of thousands of digits
+        return f"a {type(value).__name__}"
 
 
 def _is_whole(value: Any, below: int) -> bool:
-    integral = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-    return integral and 0 <= int(value) < below
+    return _is_integer(value) and 0 <= int(value) < below
+
+
+def _is_integer(value: Any) -> bool:
+    return not isinstance(value, bool) and isinstance(value, numbers.Integral)
 
 
 def generate(
@@ -62,6 +78,8 @@ def generate(
     where the prompt is not one of token ids.
     """
     prompt = _tokens(prompt)
+    if not _is_integer(max_new_tokens):
+        fail("E5026", f"max_new_tokens is {_shown(max_new_tokens)}; it has to be an integer")
     if max_new_tokens < 1:
         return
     model.reset_state()
@@ -77,14 +95,19 @@ def generate(
             logits = model.run_entry("decode", [np.asarray([[token]], np.int32), at])
 
 
-def _tokens(prompt: Iterable[Any]) -> list[int]:
+def _tokens(prompt: Any) -> list[int]:
     """The prompt's token ids, all of which fit i32."""
+    if hasattr(prompt, "tolist"):  # NumPy's and PyTorch's arrays
+        prompt = prompt.tolist()
+    if not isinstance(prompt, Iterable) or isinstance(prompt, str | bytes | Mapping | Set):
+        fail("E5026", f"the prompt is {_shown(prompt)}; it has to be a sequence of token ids")
     tokens = list(prompt)
     if not tokens:
         fail("E5026", "the prompt has no tokens")
     for at, token in enumerate(tokens):
         if not _is_whole(token, 1 << 31):
-            fail("E5026", f"token {at} of the prompt is {token!r:.80}; ids are integers from 0 on")
+            shown = f"token {at} of the prompt is {_shown(token)}"
+            fail("E5026", f"{shown}; ids are integers from 0 on")
     return list(map(int, tokens))
 
 

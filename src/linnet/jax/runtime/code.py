@@ -88,7 +88,11 @@ def compiler_options(settings: Settings) -> dict[str, Any] | None:
     """XLA's options under which every rounding of a body happens."""
     if settings.numerics != "exact" or settings.traced:
         return None
-    options: dict[str, Any] = {"xla_allow_excess_precision": False}
+    options: dict[str, Any] = {
+        "xla_allow_excess_precision": False,
+        # Its rules change roundings: constants are added up, `a / sqrt(b)` is `a * rsqrt(b)`.
+        "xla_disable_hlo_passes": "algsimp",
+    }
     if settings.device == "cpu":
         options["xla_backend_optimization_level"] = 0  # else products and sums are contracted
     return options
@@ -152,7 +156,7 @@ def execute(code: EntryCode, binding: Binding, name: str) -> Loaded:
 
 @lru_cache(maxsize=64)
 def _executed(text: str, name: str) -> dict[str, Any]:
-    file = f"<linnet {name} {next(_serial)}>"
+    file = f"<linnet jax {name} {next(_serial)}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     module = types.ModuleType(f"linnet_generated_{name}")
     exec(compile(text, file, "exec"), module.__dict__)

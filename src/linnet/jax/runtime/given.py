@@ -37,14 +37,17 @@ class Parameters(Mapping[str, Any]):
     def __or__(self, other: Flat) -> dict[str, Any]:
         return {**self._arrays, **other}
 
+    def __ror__(self, other: Flat) -> dict[str, Any]:
+        return {**other, **self._arrays}
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._arrays!r})"
 
     def __setitem__(self, path: str, value: Any) -> None:
-        raise TypeError(
-            "a model's parameters are changed by assigning all of them: "
-            "model.parameters = {**model.parameters, path: array}"
-        )
+        raise _read_only()
+
+    def __delitem__(self, path: str) -> None:
+        raise _read_only()
 
     def tree_flatten_with_keys(self) -> Any:
         paths = tuple(sorted(self._arrays))
@@ -53,6 +56,13 @@ class Parameters(Mapping[str, Any]):
     @classmethod
     def tree_unflatten(cls, paths: tuple[str, ...], arrays: Any) -> Parameters:
         return cls(dict(zip(paths, arrays, strict=True)))
+
+
+def _read_only() -> TypeError:
+    return TypeError(
+        "a model's parameters are changed by assigning all of them: "
+        "model.parameters = {**model.parameters, path: array}"
+    )
 
 
 def checked_state(binding: Binding, given: Flat | None) -> dict[str, Any]:
@@ -74,7 +84,9 @@ def checked_state(binding: Binding, given: Flat | None) -> dict[str, Any]:
             )
     missing = [path for path in kinds if given is not None and path not in given]
     if missing:
-        raise InputError(f"the state lacks {_listed(missing)}: give every state, or none at all")
+        raise InputError(
+            f"the state lacks {_listed(missing)}: give every state, or leave out state="
+        )
     return dict(given or {})
 
 

@@ -175,6 +175,8 @@ class Model(Owner):
         return self._loaded[key]
 
     def _load(self, key: Key, sizes: Sizes) -> None:
+        if key in self._loaded:
+            return  # by a call inside this one, before the change began
         generated = self._code(key[0], sizes)
         path = self._paths.get(key)
         symbols = self._symbols(generated) if path is None else self._opened(generated, path)
@@ -250,6 +252,8 @@ class Model(Owner):
             self._alone(lambda: self._take_up(key, sizes))
 
     def _take_up(self, key: Key, sizes: Sizes) -> None:
+        if key in self._generated or key in self._unkept:
+            return  # as in `_load`
         kept_name = self._kept_name(key[0], sizes)
         kept = None if kept_name is None else Kept.read(kept_name)
         if kept is None:
@@ -321,7 +325,7 @@ class Model(Owner):
         if self._lock.acquire(blocking=False):
             self._lock.release()
             return
-        self._lock = threading.RLock()
+        self._lock, self._changing = threading.RLock(), False
         self._broken = (
             "the process was forked while another thread ran a call of the model, which stopped"
         )
@@ -332,8 +336,8 @@ class Model(Owner):
     def parameters(self) -> Mapping[str, Array]:
         """The parameters by path, with the values that the model computes with: under a
         `weights_format` those that the format holds. To look at, and to fill in place before the
-        first call; once a weight is laid out for the kernels its array is a copy, made for whoever
-        asks, that cannot be written to."""
+        first call; where a weight is held in another form than its floats, or is going to be, its
+        array is a copy, made for whoever asks, that cannot be written to."""
         with self._lock:
             found = self._alone(lambda: {p: self._weights.shown(p) for p in self._weights.paths})
         return MappingProxyType({p: array for p, array in found.items() if array is not None})

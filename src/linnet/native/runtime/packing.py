@@ -104,9 +104,26 @@ class Weights(Owner):
     ) -> None:
         self.items, self.wanted, self.numerics = dict(items), wanted, numerics
         self._linear = linear
+        self._agreed = self._agree()
         self._made: dict[tuple[tuple[int, ...], str], int] = {}
         self._groups: tuple[Joined, ...] = ()
         self._arrays: dict[Group, Array] = {}
+
+    def _agree(self) -> dict[str, str]:
+        """The formats of tensors whose paths ask for different ones, by path: the most exact that
+        is asked for by a linear layer, where one is."""
+        paths: dict[int, list[str]] = {}
+        for path, item in self.items.items():
+            if item.is_matrix and not isinstance(self.wanted, str | None):
+                paths.setdefault(id(item), []).append(path)
+        agreed: dict[str, str] = {}
+        for tied in paths.values():
+            asked = {path: self._asked(path, self.items[path]) for path in tied}
+            if len(set(asked.values())) > 1:
+                linear = {name for path, name in asked.items() if path in self._linear()}
+                name = max(linear or asked.values(), key=_EXACTNESS.__getitem__)
+                agreed.update(dict.fromkeys(tied, name))
+        return agreed
 
     @property
     def paths(self) -> frozenset[str]:
@@ -216,6 +233,10 @@ class Weights(Owner):
             item.array = item.blocks = None
 
     def _format_of(self, path: str, item: Weight) -> str:
+        """The format of a tensor, which is one whatever paths it has."""
+        return self._agreed.get(path) or self._asked(path, item)
+
+    def _asked(self, path: str, item: Weight) -> str:
         """The format asked for the path; without one the parameter's own."""
         if self.wanted is None or isinstance(self.wanted, str):
             if self.wanted in _FOUR_BITS and not any(step.isdigit() for step in path.split(".")):

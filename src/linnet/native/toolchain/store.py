@@ -45,7 +45,7 @@ def cache_folder() -> Path:
     try:
         return loadable(_cache_folder())
     except RuntimeError as error:
-        if isinstance(error, NativeError):
+        if type(error) is not RuntimeError:  # what `Path` raises; not what a signal's handler does
             raise
         raise NativeError(
             f"there is no folder for compiled code: {escape_text(str(error), 200)}; "

@@ -25,6 +25,7 @@ class Options:
     numerics: str = "fast"
     trainable: bool = False
     title: str = ""
+    compiled: bool = False
 
 
 @dataclass(slots=True)

@@ -10,7 +10,8 @@ from linnet.backends.emit.dtypes import dtype_of
 from linnet.backends.emit.reductions import axes_text
 from linnet.backends.emit.writer import Words
 from linnet.backends.emit.writer import Writer as Base
-from linnet.backends.expr import ADD, ATOM, Expr
+from linnet.backends.expr import ADD, ATOM, Expr, number
+from linnet.backends.folding import rounded
 from linnet.backends.names import attribute
 from linnet.dims import Dim
 from linnet.ir import Function, Op, Ref, Region, SubVar, Value
@@ -63,7 +64,11 @@ class Writer(Base):
         return Expr(text, rank=len(type_.dims), names=value.names | names)
 
     def number(self, expr: Expr, dtype: DType) -> Expr:
-        """`u64` beyond `i64` has its bits kept."""
+        """`u64` beyond `i64` has its bits kept. PyTorch takes a number into a 16-bit product as
+        `f32`, not as the tensor's dtype: `exact` says it rounded."""
+        half = dtype in (DType.F16, DType.BF16) and self.module.options.numerics == "exact"
+        if half and expr.const is not None:
+            return number(rounded(float(expr.const), dtype))
         if dtype is not DType.U64 or not expr.host:
             return expr
         if expr.const is not None and int(expr.const) < 2**63:
@@ -94,11 +99,14 @@ class Writer(Base):
         return expr if dtype in _INDEXABLE else self.cast(expr, dtype, DType.I64)
 
     def rows(self, x: Expr, axis: int, index: Expr, rank: int) -> str:
+        lookup = axis == 0 and x.rank == 2 and rank > 1
+        if self.module.options.compiled and not lookup:
+            return f"{self.module.helper('picked_inside')}({x.text}, {axis}, {index.text})"
         if rank == 1:
             return f"{x.at(ATOM)}.index_select({axis}, {index.text})"
         if rank == 0:
             return f"{x.at(ATOM)}.index_select({axis}, {index.at(ATOM)}.reshape(1)).squeeze({axis})"
-        if axis == 0 and x.rank == 2:
+        if lookup:
             return f"F.embedding({index.text}, {x.text})"
         return f"{self.module.helper('picked')}({x.text}, {axis}, {index.text})"
 

@@ -13,6 +13,11 @@ def picked(x: torch.Tensor, axis: int, index: torch.Tensor) -> torch.Tensor:
     return rows.reshape(x.shape[:axis] + index.shape + x.shape[axis + 1 :])
 
 
+def picked_inside(x: torch.Tensor, axis: int, index: torch.Tensor) -> torch.Tensor:
+    """as `picked`, in compiled code, which would count negative numbers from the axis's end"""
+    return picked(x, axis, not_negative(index, x.shape[axis]))
+
+
 def position(index: int) -> int:
     """`index`, refused where it is negative, which Python would count from the end"""
     if index < 0:

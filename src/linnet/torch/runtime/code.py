@@ -30,6 +30,13 @@ class Settings:
     trainable: bool
     device: str
 
+    @property
+    def mode(self) -> str:
+        """What compiles the code; nothing where it runs as it is."""
+        if self.compile is True:
+            return "" if self.device == "cpu" else "inductor"
+        return self.compile or ""
+
 
 @dataclass(frozen=True, slots=True)
 class EntryCode:
@@ -70,7 +77,9 @@ def generate(
         sizes=sizes,
         storage=storage,
     )
-    options = Options(settings.device, settings.numerics, settings.trainable, title)
+    options = Options(
+        settings.device, settings.numerics, settings.trainable, title, bool(settings.mode)
+    )
     writer = ModuleWriter(lowered.functions, lowered.entries, lowered.origins, KERNELS, options)
     generated = writer.generate()
     callee = generated.calls[entry]
@@ -79,17 +88,14 @@ def generate(
 
 def execute(code: EntryCode, settings: Settings, name: str) -> Loaded:
     """Runs the module's text, and puts compiled functions in where the settings ask for it."""
-    file = f"<linnet {name} {next(_serial)}>"
+    file = f"<linnet torch {name} {next(_serial)}>"
     text = code.generated.text
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     module = types.ModuleType(f"linnet_generated_{name}")
     namespace = module.__dict__
     exec(compile(text, file, "exec"), namespace)
-    mode = settings.compile
-    if mode is True:
-        mode = False if settings.device == "cpu" else "inductor"
-    if mode:
-        _compile(code, namespace, str(mode), settings)
+    if settings.mode:
+        _compile(code, namespace, settings.mode, settings)
     return Loaded(namespace[code.callee.name], namespace, code)
 
 

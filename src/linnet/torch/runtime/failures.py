@@ -9,7 +9,12 @@ from types import TracebackType
 from linnet.backends.errors import RunError
 
 _MEMORY = re.compile("out of memory|allocate memory|enough memory")
-_BOUNDS = re.compile(r"index -?\d+ is out of bounds for dimension \d+ with size (\d+)")
+_BOUNDS = re.compile(
+    r"index -?\d+ is out of bounds for dimension \d+ with size (\d+)"
+    r"|INDICES element is out of DATA bounds, id=-?\d+ axis_dim=(\d+)"
+    r"|.*index out of bounds: 0 <= \w+ < (?:(\d+)L?|\w+)$",
+    re.DOTALL,
+)
 _WORDS = {
     "ZeroDivisionError": "integer division by zero",
     "index out of range in self": "an index lies outside its axis",
@@ -32,7 +37,8 @@ def _reason(said: str) -> str:
     """PyTorch's message; a negative index has become the extent by then (see `not_negative`)."""
     found = _BOUNDS.match(said)
     if found is not None:
-        return f"an index lies outside an axis of extent {found[1]}"
+        extent = found[1] or found[2] or found[3]
+        return f"an index lies outside {f'an axis of extent {extent}' if extent else 'its axis'}"
     return _WORDS.get(said, said)
 
 
@@ -42,7 +48,7 @@ def _place(traceback: TracebackType | None) -> str:
     found = ""
     while traceback is not None:
         code = traceback.tb_frame.f_code
-        if code.co_filename.startswith("<linnet "):
+        if code.co_filename.startswith("<linnet torch "):
             above = linecache.getline(code.co_filename, code.co_firstlineno - 1).strip()
             if above.startswith("# "):
                 function, _, line = above[2:].partition("  ")
