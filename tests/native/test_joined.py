@@ -146,12 +146,15 @@ def test_looking_at_weights_changes_nothing(net: Program, wanted: str) -> None:
 def test_a_tensor_of_two_paths_has_one_format() -> None:
     """The most exact that a linear layer asks for, whichever is called first."""
     value = np.random.default_rng(0).normal(size=(H, H)).astype(np.float32)
-    wanted = {"a": "int4", "b": "int8", "embedding": "f32"}
+    wanted = {"a": "int4", "b": "int8", "plain": "f32"}
     for first, second in itertools.permutations("ab"):
         one = Weight(value.shape, value.dtype, value)
-        items = {"a": one, "b": one, "embedding": one}
+        items = dict.fromkeys(("a", "b", "plain", "unnamed"), one)
         weights = Weights(items, wanted, linear=lambda: frozenset("ab"))
         shown = np.array(weights.shown("a"))
+        assert not np.array_equal(shown, value)
+        for path in items:
+            assert np.array_equal(weights.shown(path), shown)
         assert weights.packed(first) == weights.packed(second)
         weights.release()
         assert set(one.forms) == {"int8"}

@@ -104,7 +104,10 @@ class Weights(Owner):
     ) -> None:
         self.items, self.wanted, self.numerics = dict(items), wanted, numerics
         self._linear = linear
-        self._agreed = self._agree()
+        self._tied: dict[int, list[str]] = {}  # the paths of each tensor
+        for path, item in self.items.items():
+            self._tied.setdefault(id(item), []).append(path)
+        self._agreed = {} if wanted is None else self._agree()
         self._made: dict[tuple[tuple[int, ...], str], int] = {}
         self._groups: tuple[Joined, ...] = ()
         self._arrays: dict[Group, Array] = {}
@@ -112,12 +115,10 @@ class Weights(Owner):
     def _agree(self) -> dict[str, str]:
         """The formats of tensors whose paths ask for different ones, by path: the most exact that
         is asked for by a linear layer, where one is."""
-        paths: dict[int, list[str]] = {}
-        for path, item in self.items.items():
-            if item.is_matrix and not isinstance(self.wanted, str | None):
-                paths.setdefault(id(item), []).append(path)
         agreed: dict[str, str] = {}
-        for tied in paths.values():
+        for tied in self._tied.values():
+            if len(tied) == 1 or not self.items[tied[0]].is_matrix:
+                continue
             asked = {path: self._asked(path, self.items[path]) for path in tied}
             if len(set(asked.values())) > 1:
                 linear = {name for path, name in asked.items() if path in self._linear()}
@@ -157,7 +158,9 @@ class Weights(Owner):
         if not item.is_matrix or self.wanted is None or item.forms:
             return None
         name = self._format_of(path, item)
-        return name if name != item.own_format and path in self._linear() else None
+        if name == item.own_format:
+            return None
+        return None if self._linear().isdisjoint(self._tied[id(item)]) else name
 
     def packed(self, path: Wanted) -> int | None:
         """The packed form of a parameter, or of several one below the other; None where one is

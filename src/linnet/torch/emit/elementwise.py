@@ -6,9 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from linnet.backends.emit.dtypes import dtype_of
 from linnet.backends.emit.elementwise import as_tensor, combined
 from linnet.backends.emit.scalars import operator
-from linnet.backends.expr import AND, ATOM, XOR, Expr
+from linnet.backends.expr import AND, ATOM, XOR, Expr, number
+from linnet.backends.folding import rounded
 from linnet.ir import Op
 from linnet.torch.emit.dtypes import WIDE, carried, wrap_mask
 from linnet.types import DType
@@ -23,6 +25,17 @@ def masked(expr: Expr, dtype: DType) -> Expr:
     if mask is None:
         return expr
     return replace(expr, text=f"{expr.at(AND)} & {mask:#x}", prec=AND)
+
+
+# --- numbers --------------------------------------------------------------------------------------
+
+
+def emit_const(w: Writer, op: Op) -> None:
+    """PyTorch takes a number into 16-bit arithmetic as `f32`, not as the tensor's dtype: `exact`
+    gives it rounded."""
+    value, dtype = op.attrs["value"], dtype_of(op.result.type)
+    half = dtype in (DType.F16, DType.BF16) and w.module.options.numerics == "exact"
+    w.define(op.result, number(rounded(float(value), dtype) if half else value))
 
 
 # --- casts ----------------------------------------------------------------------------------------

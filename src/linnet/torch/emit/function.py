@@ -8,7 +8,7 @@ from linnet.backends.emit.function import Handlers
 from linnet.backends.emit.loops import emit_static_for
 from linnet.diagnostics import InternalError
 from linnet.ir import Region, Value
-from linnet.torch.emit import aggregates, control, members, reductions
+from linnet.torch.emit import aggregates, control, elementwise, members, reductions
 from linnet.torch.emit.writer import Writer
 
 if TYPE_CHECKING:
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 HANDLERS: Handlers[Writer] = Handlers(
     {
-        "contract": reductions.emit_contract, "concat": members.emit_concat,
+        "const": elementwise.emit_const, "contract": reductions.emit_contract,
+        "concat": members.emit_concat,
         "some": aggregates.emit_some, "none": aggregates.emit_none, "enum": aggregates.emit_enum,
         "param": members.emit_param, "state_read": members.emit_state_read,
         "state_write": members.emit_state_write, "call": members.emit_call,

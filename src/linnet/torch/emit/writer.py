@@ -10,8 +10,7 @@ from linnet.backends.emit.dtypes import dtype_of
 from linnet.backends.emit.reductions import axes_text
 from linnet.backends.emit.writer import Words
 from linnet.backends.emit.writer import Writer as Base
-from linnet.backends.expr import ADD, ATOM, Expr, number
-from linnet.backends.folding import rounded
+from linnet.backends.expr import ADD, ATOM, Expr
 from linnet.backends.names import attribute
 from linnet.dims import Dim
 from linnet.ir import Function, Op, Ref, Region, SubVar, Value
@@ -64,11 +63,7 @@ class Writer(Base):
         return Expr(text, rank=len(type_.dims), names=value.names | names)
 
     def number(self, expr: Expr, dtype: DType) -> Expr:
-        """`u64` beyond `i64` has its bits kept. PyTorch takes a number into a 16-bit product as
-        `f32`, not as the tensor's dtype: `exact` says it rounded."""
-        half = dtype in (DType.F16, DType.BF16) and self.module.options.numerics == "exact"
-        if half and expr.const is not None:
-            return number(rounded(float(expr.const), dtype))
+        """`u64` beyond `i64` has its bits kept."""
         if dtype is not DType.U64 or not expr.host:
             return expr
         if expr.const is not None and int(expr.const) < 2**63:
