@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from linnet.backends.emit.dtypes import dtype_of, tensor
+from linnet.backends.emit.sizes import dim_bounds
 from linnet.backends.emit.writer import Writer
 from linnet.backends.expr import ATOM, MUL, Expr
 from linnet.ir import Op
@@ -23,9 +24,10 @@ def emit_reduce(w: Writer, op: Op) -> None:
     if not axes:
         w.define(op.result, a)
         return
-    filled = all((source.dims[axis].constant or 0) > 0 for axis in axes)
-    reduced = w.reduced if filled or kind not in ("min", "max") else w.extreme
-    text = reduced(a, kind, [axis - rank for axis in axes], dtype)
+    places = [axis - rank for axis in axes]
+    filled = all(dim_bounds(source.dims[axis])[0] > 0 for axis in axes)
+    extreme = kind in ("min", "max") and not filled
+    text = w.extreme(op, a, places) if extreme else w.reduced(a, kind, places, dtype)
     made = _reduced(a, text, axes, rank)
     w.define(op.result, w.masked(made, dtype) if kind in ("sum", "prod") else made, hint=kind)
 

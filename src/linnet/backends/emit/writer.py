@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from linnet.backends.emit.dtypes import tensor
+from linnet.backends.emit.dtypes import dtype_of, tensor
 from linnet.backends.emit.sizes import Size, shown_sizes, size_lines, size_of, tuple_text
 from linnet.backends.emit.values import Values
 from linnet.backends.expr import ATOM, Expr
@@ -116,9 +116,9 @@ class Writer(Values, ABC):
     def reduced(self, a: Expr, kind: str, axes: Sequence[int], dtype: DType) -> str:
         """The text of a reduction over `axes`, negative and in order."""
 
-    def extreme(self, a: Expr, kind: str, axes: Sequence[int], dtype: DType) -> str:
-        """The text of a minimum or maximum over axes that may have no elements."""
-        return self.reduced(a, kind, axes, dtype)
+    def extreme(self, op: Op, a: Expr, axes: Sequence[int]) -> str:
+        """The text of `op`, a minimum or maximum of `a` over axes that may have no elements."""
+        return self.reduced(a, op.attrs["op"], axes, dtype_of(op.result.type))
 
     @abstractmethod
     def running(self, a: Expr, axis: int, dtype: DType) -> str:

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 
 HANDLERS: Handlers[Writer] = Handlers(
     {
-        "contract": reductions.emit_contract, "reduce": reductions.emit_reduce,
-        "some": aggregates.emit_some,
+        "contract": reductions.emit_contract, "some": aggregates.emit_some,
         "none": aggregates.emit_none, "enum": aggregates.emit_enum, "param": members.emit_param,
         "state_read": members.emit_state_read, "state_write": members.emit_state_write,
         "call": members.emit_call, "native": members.emit_native,

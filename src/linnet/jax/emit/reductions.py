@@ -1,38 +1,19 @@
-"""Reductions and contractions in JAX's words."""
+"""Contractions in JAX's words."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from linnet.backends.emit import reductions as base
 from linnet.backends.emit.dtypes import dtype_of, tensor
-from linnet.backends.emit.reductions import Contraction, axes_text
-from linnet.backends.emit.sizes import dim_bounds
+from linnet.backends.emit.reductions import Contraction
 from linnet.backends.expr import Expr, joined
-from linnet.backends.names import quoted
 from linnet.ir import Op, Value
 from linnet.jax.emit.dtypes import HALF
 from linnet.types import DType
 
 if TYPE_CHECKING:
     from linnet.jax.emit.writer import Writer
-
-
-def emit_reduce(w: Writer, op: Op) -> None:
-    """JAX has no word for a max over an axis that turns out to have no elements."""
-    source, axes = tensor(op.operands[0].type), sorted(op.attrs["axes"])
-    filled = all(dim_bounds(source.dims[axis])[0] > 0 for axis in axes)
-    if op.attrs["op"] not in ("max", "min") or filled:
-        base.emit_reduce(w, op)
-        return
-    x, rank = w.tensor(op.operands[0]), len(source.dims)
-    place = str(op.span.file.path) + f":{op.span.line}" if op.span else w.function.name
-    where = axes_text([axis - rank for axis in axes])
-    extreme = w.module.helper("extreme")
-    text = f'{extreme}({x.text}, "{op.attrs["op"]}", {where}, {quoted(place)})'
-    made = Expr(text, rank=rank - len(axes), names=x.names)
-    w.define(op.result, made, hint=op.attrs["op"])
 
 
 def emit_contract(w: Writer, op: Op) -> None:
@@ -83,9 +64,9 @@ def _by_products(w: Writer, a: Expr, b: Expr, how: Contraction, dtype: DType) ->
         for e, labels in ((a, how.left), (b, how.right))
     ]
     product = f"({sides[0]} * {sides[1]})"
-    if how.summed and dtype is DType.F16:
-        product = f"{w.module.helper('rounded')}{product}"
     if how.summed:
+        if dtype is DType.F16:
+            product = f"{w.module.helper('rounded')}{product}"
         dims = ", ".join(str(-1 - i) for i in range(len(how.summed)))
         product += f".sum(({dims},))"
     return Expr(product)

@@ -15,6 +15,7 @@ from linnet.backends.emit.writer import Words
 from linnet.backends.emit.writer import Writer as Base
 from linnet.backends.expr import ATOM, Expr
 from linnet.backends.folding import literal
+from linnet.backends.names import quoted
 from linnet.dims import Dim
 from linnet.ir import Function, Op, Ref, Region, SubVar, Value
 from linnet.jax.emit import elementwise
@@ -146,6 +147,12 @@ class Writer(Base):
     def reduced(self, a: Expr, kind: str, axes: Sequence[int], dtype: DType) -> str:
         extra = "" if kind not in ("sum", "prod") or dtype in _KEPT else f", dtype={spelled(dtype)}"
         return f"{a.at(ATOM)}.{kind}({axes_text(axes)}{extra})"
+
+    def extreme(self, op: Op, a: Expr, axes: Sequence[int]) -> str:
+        """JAX has no word for a maximum over an axis that turns out to have no elements."""
+        place = str(op.span.file.path) + f":{op.span.line}" if op.span else self.function.name
+        name = self.module.helper("extreme")
+        return f'{name}({a.text}, "{op.attrs["op"]}", {axes_text(axes)}, {quoted(place)})'
 
     def running(self, a: Expr, axis: int, dtype: DType) -> str:
         if dtype in HALF:

@@ -90,10 +90,8 @@ class Program:
         if loaded.code.plan.stepped:  # every layer takes them: placed once
             args = jax.device_put(args)
         args += self._ready(loaded)
-        by_name = {g.name: checked.generics[g.var] for g in entry.generics}
-        for index in callee.size_args:
-            size = by_name[callee.function.generics[index].name]
-            args.append(size.constant)  # type: ignore[union-attr]
+        sizes = entry.sizes(checked.generics)
+        args += [sizes[callee.function.generics[index].name] for index in callee.size_args]
         context = [params] * callee.takes_block + [state] * callee.takes_state
         with _refusals(entry):
             result = loaded.function(*context, *args)

@@ -17,6 +17,7 @@ from linnet.backends.checks import Bounds
 from linnet.backends.errors import InputError, StateError
 from linnet.backends.inputs import Checked, Reader, numpy_dtype
 from linnet.backends.recent import Recent
+from linnet.backends.repeat import Alike, key_of
 from linnet.backends.signature import Signature, entry_named, frozen
 from linnet.native.emit.module import Generated
 from linnet.native.runtime.code import Entry, Symbols, generate, load_symbols
@@ -27,7 +28,7 @@ from linnet.native.runtime.memory import zeros
 from linnet.native.runtime.owner import Owner
 from linnet.native.runtime.packing import Weights
 from linnet.native.runtime.profile import Part
-from linnet.native.runtime.repeat import Alike, Repeat, key_of
+from linnet.native.runtime.repeat import Repeat
 from linnet.native.runtime.values import NumPyArrays, flattened, rebuilt, results
 from linnet.native.toolchain.build import build, is_built
 from linnet.native.toolchain.jobs import Workers

@@ -1,9 +1,4 @@
-"""Calls like an earlier one: inputs of the same kinds and shapes, of which only values are checked.
-
-Between two tokens a step's weights have pushed the interpreter's own data out of the caches, so
-every object that a call touches costs a miss: a decoding step of a small model would spend a tenth
-of its time on checks. What does not pass here goes the full way, which says what is wrong.
-"""
+"""Calls like an earlier one, to compiled code."""
 
 from __future__ import annotations
 
@@ -15,49 +10,27 @@ from typing import Any
 import numpy as np
 
 from linnet.backends.inputs import Checked, numpy_dtype
+from linnet.backends.repeat import Values
 from linnet.backends.signature import Signature
 from linnet.native.runtime.code import Entry
-from linnet.passes.bounding.values import Leaf
 from linnet.passes.bounds import Requirement
-from linnet.passes.ranges import Ranges
 from linnet.types import DType, TensorType
 
 Array = np.ndarray[Any, Any]
-Alike = tuple[Any, ...]  # what calls that are alike have in common
-Scalar = tuple[int, Any, int, int]  # a parameter, what holds its value, least and largest value
-
-
-def key_of(name: object, inputs: object) -> Alike | None:
-    """What a call has in common with those like it; None for one that goes the full way."""
-    if type(name) is not str or type(inputs) is not tuple:
-        return None
-    found: list[Any] = [name]
-    for value in inputs:
-        if type(value) is np.ndarray:
-            found.append((value.dtype, value.shape))
-        elif type(value) is int:
-            found.append(int)
-        else:
-            return None
-    return tuple(found)
 
 
 class Repeat:
-    """An entry for inputs of one key. It keeps nothing of a call, so that one may begin inside
-    another (a signal's handler, a finaliser)."""
+    """An entry for inputs of one key (`linnet.backends.repeat`)."""
 
     def __init__(
         self,
         entry: Entry,
-        ranges: Ranges,
-        look: Sequence[tuple[int, Leaf]],
+        values: Values,
         sizes: Sequence[int],
-        scalars: Sequence[Scalar],
-        copied: Sequence[int],
         result: tuple[tuple[int, ...], Any],
     ) -> None:
-        self.entry, self._ranges, self._look = entry, ranges, look
-        self._scalars, self._copied = scalars, copied
+        self.entry, self._values = entry, values
+        self._scalars = [(at, _INTEGERS[dtype]) for at, dtype, *_ in values.scalars]
         self._shape, self._dtype = result
         self._sizes = (ctypes.c_int64 * max(len(sizes), 1))(*sizes)
 
@@ -71,48 +44,24 @@ class Repeat:
     ) -> Repeat | None:
         """For calls like the one that passed with these inputs, None where they need more."""
         kinds = entry.generated.function.result_types
-        if len(inputs) != len(signature.slots) or len(kinds) != 1:
+        if len(kinds) != 1:
             return None
         if not isinstance(kinds[0], TensorType) or not isinstance(kinds[0].dtype, DType):
             return None
-        if any(type(value) is not int and value.size == 0 for value in inputs):
+        values = Values.of(signature, requirements, inputs, checked)
+        if values is None:
             return None
-        scalars: list[Scalar] = []
-        copied: list[int] = []
-        for at, (slot, value) in enumerate(zip(signature.slots, inputs, strict=True)):
-            if not isinstance(slot.bound, TensorType) or not isinstance(slot.bound.dtype, DType):
-                return None
-            dtype = slot.bound.dtype
-            if type(value) is not int:
-                if value.dtype != numpy_dtype(dtype) or not value.dtype.isnative:
-                    return None
-                if not dtype.is_float:
-                    copied.append(at)  # as `NumPyArrays` does, and for its reason
-            elif slot.bound.shape or dtype not in _INTEGERS:
-                return None
-            else:
-                scalars.append((at, _INTEGERS[dtype], *dtype.integer_range))
-        named = signature.sizes(checked.generics)
-        ranges = Ranges.of(requirements, named)
-        places = {slot.name: at for at, slot in enumerate(signature.slots)}
-        if ranges is None or any(leaf.name not in places for leaf in ranges.leaves):
-            return None
-        look = [(places[leaf.name], leaf) for leaf in ranges.leaves]
-        sizes = entry.sizes(named)
+        sizes = entry.sizes(signature.sizes(checked.generics))
         shape = tuple(dim.evaluate(sizes) for dim in kinds[0].dims)
         result = shape, numpy_dtype(kinds[0].dtype)
-        return Repeat(entry, ranges, look, list(sizes.values()), scalars, copied, result)
+        return Repeat(entry, values, list(sizes.values()), result)
 
     def take(self, inputs: tuple[Any, ...]) -> Call | None:
         """The call on inputs of the key, None where their values are not what they have to be."""
-        held = list(inputs)
-        for at in self._copied:
-            held[at] = inputs[at].copy()
-        if not self._ranges.hold([leaf.of(held[at]) for at, leaf in self._look]):
+        held = self._values.held(inputs)
+        if held is None:
             return None
-        for at, kind, low, high in self._scalars:
-            if not low <= inputs[at] <= high:
-                return None
+        for at, kind in self._scalars:
             held[at] = kind(inputs[at])
         pointers = (ctypes.c_void_p * max(len(held), 1))()
         for at, value in enumerate(held):

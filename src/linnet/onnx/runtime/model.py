@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -13,6 +13,8 @@ import onnx_ir as ir
 from linnet.backends.checks import Bounds
 from linnet.backends.errors import InputError, StateError
 from linnet.backends.inputs import Checked, Reader
+from linnet.backends.recent import Recent
+from linnet.backends.repeat import Alike, key_of
 from linnet.backends.signature import Signature, entry_named
 from linnet.backends.source import block_args
 from linnet.dims import Dim, Symbol
@@ -23,7 +25,8 @@ from linnet.onnx.emit.sizes import solutions
 from linnet.onnx.export import write
 from linnet.onnx.runtime.aliasing import updated_in_place
 from linnet.onnx.runtime.memory import Memory
-from linnet.onnx.runtime.session import EntrySession, Options
+from linnet.onnx.runtime.repeat import Repeat
+from linnet.onnx.runtime.session import EntrySession, Options, Shape, within
 from linnet.onnx.runtime.states import Buffer, States
 from linnet.onnx.runtime.values import (
     Array,
@@ -69,6 +72,7 @@ class Model:
         self._signatures: dict[str, Signature] = {}
         self._open: dict[str, frozenset[str]] = {}  # generics by entry
         self._sessions: dict[Any, EntrySession] = {}
+        self._repeats: Recent[Alike, Repeat | None] = Recent()  # None: they go the full way
         self._bounds = Bounds(binding)
         self._lock = threading.RLock()
         self._broken: str | None = None
@@ -89,9 +93,14 @@ class Model:
         """Runs an entry on a list or a dict of inputs; results are NumPy arrays. Raises
         `InputError` before anything runs where they do not fit; `generics` gives those of the
         entry that no input's shape shows."""
-        signature = self._signature(name)
         with self._lock:
             given = tuple(inputs) if isinstance(inputs, list) else inputs
+            alike = None if generics is not None or self._broken else key_of(name, given)
+            repeat = None if alike is None else self._repeats.get(alike)
+            held = None if repeat is None else repeat.take(given)
+            if repeat is not None and held is not None:
+                return self._run(name, repeat.session, repeat.shapes, held)
+            signature = self._signature(name)
             checked = Reader(signature, Arrays()).read(unwrapped(given), generics)
             self._bounds.check(signature, checked)
             arrays = [
@@ -99,20 +108,25 @@ class Model:
                 for slot, value in zip(signature.slots, checked.values, strict=True)
                 for array in leaves(slot.bound, value)
             ]
+            sizes = signature.sizes(checked.generics)
             session = self._session(name, signature, checked, arrays)
             if self._broken is not None:
                 raise StateError(
                     f"an earlier call of `{self._broken}` failed part-way and left the state half "
                     "changed; call reset_state() first"
                 )
-            return self._run(name, session, _sizes(signature, checked), arrays)
+            result = self._run(name, session, session.shapes(sizes), arrays)
+            if alike is not None and alike not in self._repeats:
+                needs = self._bounds.of(signature, signature.forms(checked.generics))
+                self._repeats[alike] = Repeat.of(session, signature, needs, given, checked)
+            return result
 
     def _run(
-        self, name: str, session: EntrySession, sizes: Mapping[str, int], arrays: list[Array]
+        self, name: str, session: EntrySession, shapes: Sequence[Shape], arrays: list[Array]
     ) -> Any:
         try:
             given = [(array, dtype_of(array)) for array in arrays]
-            results, written = session.run(given, self._states, sizes)
+            results, written = session.run(given, self._states, shapes)
             made = assembled(session.written.result, results)
         except BaseException:
             if session.writes_in_place():
@@ -152,7 +166,7 @@ class Model:
             if value is None
         )
         session = self._made((*key, True), name, fixed, absent)
-        if session.allows(arrays, _sizes(signature, checked)):
+        if within(arrays, session.limits(signature.sizes(checked.generics))):
             return session
         return self._made((*key, False), name, fixed, absent)
 
@@ -241,12 +255,3 @@ def _open(signature: Signature) -> frozenset[str]:
     wanted = [g.var for g in signature.generics if isinstance(g.var, Symbol)]
     found = solutions(shapes, wanted, plain=True)
     return frozenset(g.name for g in signature.generics if g.var in found)
-
-
-def _sizes(signature: Signature, checked: Checked) -> dict[str, int]:
-    sizes: dict[str, int] = {}
-    for generic in signature.generics:
-        value = checked.generics[generic.var]
-        if isinstance(value, Dim) and value.constant is not None:
-            sizes[generic.name] = value.constant
-    return sizes

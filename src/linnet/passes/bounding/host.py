@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -30,9 +31,12 @@ class HostRun:
         self.inputs = inputs
         self.sizes = dict(sizes)
         self.leaves = leaves
-        self.subst = Subst({symbol: Dim.of(size) for symbol, size in sizes.items()})
         self._values: dict[Host, Any] = {}
         self._numbers = dict(sizes)  # sizes and the leaves so far
+
+    @cached_property
+    def subst(self) -> Subst:
+        return Subst({symbol: Dim.of(size) for symbol, size in self.sizes.items()})
 
     def dim(self, dim: Dim) -> int:
         """A bound or an extent as a number."""

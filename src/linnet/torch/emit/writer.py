@@ -120,9 +120,10 @@ class Writer(Base):
     def reduced(self, a: Expr, kind: str, axes: Sequence[int], dtype: DType) -> str:
         return reductions.reduced(self, a, kind, axes, dtype)
 
-    def extreme(self, a: Expr, kind: str, axes: Sequence[int], dtype: DType) -> str:
-        if dtype is DType.U64:
-            return self.reduced(a, kind, axes, dtype)
+    def extreme(self, op: Op, a: Expr, axes: Sequence[int]) -> str:
+        kind = op.attrs["op"]
+        if dtype_of(op.result.type) is DType.U64:
+            return super().extreme(op, a, axes)
         return f"{self.module.helper(f'reduced_{kind}')}({a.text}, {axes_text(axes)})"
 
     def running(self, a: Expr, axis: int, dtype: DType) -> str:

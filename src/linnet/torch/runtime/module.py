@@ -85,10 +85,8 @@ class Model(Container):
         callee = loaded.code.callee
         types = [p.type for p in callee.function.params]
         args = [_structs(t, v, loaded) for t, v in zip(types, checked.values, strict=True)]
-        by_name = {g.name: checked.generics[g.var] for g in signature.generics}
-        for index in callee.size_args:
-            size = by_name[callee.function.generics[index].name]
-            args.append(size.constant)  # type: ignore[union-attr]
+        sizes = signature.sizes(checked.generics)
+        args += [sizes[callee.function.generics[index].name] for index in callee.size_args]
         if callee.takes_block:
             args.insert(0, self._node())
         self._refresh(loaded)

@@ -38,8 +38,8 @@ void few(const Source& s, int64_t tasks, int64_t rows, int64_t width, int64_t lo
         most = most < kChunk ? most : kChunk;
         std::memset(mix, 0, static_cast<size_t>(rows * width) * 4);
         for (int64_t r = 0; r < rows; ++r) widen_row(t, s.q(task, r), width, q + r * width);
-        s.runs(task, from, from + most, [&](const T* k, const T*, int64_t row, int64_t j, int64_t n) {
-            Ops<T>::scores(t)(q, rows, k, row, n, width, scores + j, kChunk);
+        s.runs(task, from, from + most, [&](const T* k, const T* v, int64_t row, int64_t j, int64_t n) {
+            Ops<T>::scores(t)(q, rows, k, v, row, n, width, scores + j, kChunk);
         });
         for (int64_t r = 0; r < rows; ++r) {
             const int64_t limit = s.limit(task, r) - from;

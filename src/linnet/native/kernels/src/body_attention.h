@@ -1,26 +1,37 @@
 // The parts of attention, on a namespace's F. Included after simd_*.h and body_rows.h.
 
 constexpr int64_t kStep = 16;  // keys at a time
-// How far ahead of use keys and values are asked for, in bytes.
-constexpr int64_t kAheadKeys = 2048;
+// How far ahead of use keys are asked for into the core's second cache, and values into its first, in bytes.
+constexpr int64_t kAheadKeys = 8192;
+constexpr int64_t kAheadValues = 1024;
 
+// Later keys, and the values of these: scores are arithmetic enough that both arrive meanwhile.
 template <class T>
-LN_INLINE void ask(const T* p) { prefetch(reinterpret_cast<const char*>(p) + kAheadKeys); }
+LN_INLINE void ask_rows(const T* k, const T* v, int64_t row, int64_t n, int64_t width) {
+    const int64_t bytes = width * static_cast<int64_t>(sizeof(T));
+    for (int64_t i = 0; i < n; ++i) {
+        for (int64_t d = 0; d < bytes; d += kLine) {
+            prefetch_l2(reinterpret_cast<const char*>(k + i * row) + kAheadKeys + d);
+            prefetch_l2(reinterpret_cast<const char*>(v + i * row) + d);
+        }
+    }
+}
 
-// scores[r][j] = q[r] . k[j], for `keys` keys of which the last step may be short.
+// The rows of keys [0, n), n >= 1; lanes past the last repeat it.
 template <class T>
-static void scores(const float* q, int64_t rows, const T* k, int64_t k_row, int64_t keys,
+LN_INLINE void rows_of(const T* k, int64_t k_row, int64_t n, const T** row) {
+    for (int64_t i = 0; i < kStep; ++i) row[i] = k + (i < n ? i : n - 1) * k_row;
+}
+
+// scores[r][j] = q[r] . k[j], for `keys` keys of which the last step may be short; v: what `mix` reads next.
+template <class T>
+static void scores(const float* q, int64_t rows, const T* k, const T* v, int64_t kv_row, int64_t keys,
                    int64_t width, float* s, int64_t s_row) {
     for (int64_t j = 0; j < keys; j += kStep) {
         const int64_t n = keys - j < kStep ? keys - j : kStep;
-        const T* row[16];
-        // Lanes past the last key repeat it; their results are not stored.
-        for (int64_t i = 0; i < kStep; ++i) {
-            row[i] = k + (j + (i < n ? i : n - 1)) * k_row;
-            for (int64_t d = 0; d < width * static_cast<int64_t>(sizeof(T)); d += kLine) {
-                prefetch(reinterpret_cast<const char*>(row[i]) + kAheadKeys + d);
-            }
-        }
+        const T* row[kStep];
+        rows_of(k + j * kv_row, kv_row, n, row);
+        ask_rows(k + j * kv_row, v + j * kv_row, kv_row, n, width);
         for (int64_t r = 0; r < rows; ++r) {
             F acc[16];
             for (int i = 0; i < 16; ++i) acc[i] = zero();
@@ -47,8 +58,9 @@ LN_INLINE void mix_columns(const float* p, int64_t p_row, const T* v, int64_t v_
     for (int r = 0; r < R; ++r) for (int c = 0; c < C; ++c) acc[r][c] = load(out + r * width + 16 * c);
     for (int64_t j = 0; j < keys; ++j) {
         F x[C];
-        ask(v + j * v_row);
-        if (sizeof(T) * C > 4) ask(v + j * v_row + 32);
+        for (int64_t b = 0; b < 16 * C * static_cast<int64_t>(sizeof(T)); b += kLine) {
+            prefetch(reinterpret_cast<const char*>(v + j * v_row) + kAheadValues + b);
+        }
         for (int c = 0; c < C; ++c) x[c] = load(v + j * v_row + 16 * c);
         for (int r = 0; r < R; ++r) {
             const F w = set1(p[r * p_row + j]);

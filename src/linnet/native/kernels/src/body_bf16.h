@@ -20,7 +20,7 @@ struct Bf16Dot {
         for (int64_t k = 0; k < pairs; k += kSums) {
             for (int u = 0; u < kSums; ++u) {
                 const uint8_t* line = lines + (k + u) * kLine;
-                prefetch(line + kAhead);
+                prefetch_l2(line + kAhead);
                 const __m512bh v = as_bh(load_i(line));
                 for (int m = 0; m < M; ++m) {
                     const I b = set1_i(pair_at(xr + m * x.stride + 2 * (k + u)));
@@ -35,6 +35,29 @@ struct Bf16Dot {
         }
     }
 };
+
+// Scores of queries that are bf16 in memory: 32 products of a key in one instruction.
+static void scores_dot(const float* q, int64_t rows, const bf16* k, const bf16* v, int64_t kv_row, int64_t keys,
+                       int64_t width, float* s, int64_t s_row) {
+    constexpr int64_t kMost = 256;
+    if (width % kBlock != 0 || width > kMost) return scores(q, rows, k, v, kv_row, keys, width, s, s_row);
+    for (int64_t r = 0; r < rows; ++r) {
+        __m512bh x[kMost / kBlock];
+        for (int64_t d = 0; d < width; d += kBlock) x[d / kBlock] = _mm512_cvtne2ps_pbh(load(q + r * width + d + 16), load(q + r * width + d));
+        for (int64_t j = 0; j < keys; j += kStep) {
+            const int64_t n = keys - j < kStep ? keys - j : kStep;
+            const bf16* row[kStep];
+            rows_of(k + j * kv_row, kv_row, n, row);
+            if (r == 0) ask_rows(k + j * kv_row, v + j * kv_row, kv_row, n, width);
+            F acc[kStep];
+            for (F& a : acc) a = zero();
+            for (int64_t d = 0; d < width; d += kBlock) {
+                for (int i = 0; i < kStep; ++i) acc[i] = _mm512_dpbf16_ps(acc[i], as_bh(load_i(row[i] + d)), x[d / kBlock]);
+            }
+            store_n(s + r * s_row + j, sums16(acc), n);
+        }
+    }
+}
 
 template <int R, int P>
 static void block_bf16(const bf16* panels, int64_t panel_stride, const bf16* x, int64_t x_stride,
@@ -82,6 +105,7 @@ static void gemm_bf16(const bf16* panels, int64_t panel_stride, int64_t np, cons
 static void fill_bf16(Table& t) {
     t.rounded[1] = thin<Bf16Dot>;
     t.gemm_bf16 = gemm_bf16;
+    t.scores_h = scores_dot;
     t.tiles = false;
     t.begin_tiles = t.end_tiles = [] {};
 }

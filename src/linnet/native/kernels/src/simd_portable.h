@@ -113,6 +113,7 @@ LN_INLINE I dot4(I acc, I w, int32_t x) {
     }
     return acc;
 }
+LN_INLINE void prefetch_l2(const void* p) { __builtin_prefetch(p, 0, 2); }
 LN_INLINE void prefetch(const void* p) { __builtin_prefetch(p, 0, 3); }
 // Rounded to nearest, |x| <= 127.5, as bytes.
 LN_INLINE void store_i8(int8_t* p, F x) { const F r = round_even(x); LN_EACH p[i] = static_cast<int8_t>(r.v[i]); }

@@ -120,11 +120,11 @@ struct Table {
     void (*add_h)(const bf16*, const bf16*, int64_t, bf16*);
     void (*exp_f)(const float*, int64_t, float*);
 
-    // Attention, few queries: scores [rows, keys] = q [rows, width] k^T with row strides; out [rows,
-    // width] += p [rows, keys] v. q, p and out are dense f32.
-    void (*scores_f)(const float* q, int64_t rows, const float* k, int64_t k_row, int64_t keys,
+    // Attention, few queries: scores [rows, keys] = q [rows, width] k^T with row strides (v: the values of these
+    // keys, which are read next); out [rows, width] += p [rows, keys] v. q, p and out are dense f32.
+    void (*scores_f)(const float* q, int64_t rows, const float* k, const float* v, int64_t kv_row, int64_t keys,
                      int64_t width, float* scores, int64_t s_row);
-    void (*scores_h)(const float* q, int64_t rows, const bf16* k, int64_t k_row, int64_t keys,
+    void (*scores_h)(const float* q, int64_t rows, const bf16* k, const bf16* v, int64_t kv_row, int64_t keys,
                      int64_t width, float* scores, int64_t s_row);
     void (*mix_f)(const float* p, int64_t p_row, int64_t rows, const float* v, int64_t v_row,
                   int64_t keys, int64_t width, float* out);

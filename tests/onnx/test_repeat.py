@@ -1,0 +1,187 @@
+"""Calls like an earlier one take a shorter way in, and are checked as the first was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import linnet.onnx
+from linnet.onnx import InputError, RunError, StateError
+from linnet.onnx.runtime import session as sessions
+from linnet.onnx.runtime.model import Model
+from linnet.onnx.runtime.repeat import Repeat
+
+from .support import checked
+
+SOURCE = """
+module m
+pub block Cached<V: Dim, N: Dim> where V > 0, N > 0 {
+    param table: Tensor[V; f32]
+    state cache: Tensor[N; f32]
+    pub entry step<S: Dim>(ids: Tensor[S; i32], pos: i32) -> Tensor[S; f32] {
+        let found[i] = table[cast<i64>(ids[i])]
+        let moved[n] = cast<i64>(pos) + iota<i64>(S)[n]
+        let kept[n] = cache[moved[n]]
+        cache = cache + 1.0
+        let y[i] = found[i] + kept[i]
+        return y
+    }
+    pub entry one(id: Tensor[1; i32]) -> (Tensor[1; f32], Tensor[1; i32]) {
+        let found[i] = table[cast<i64>(id[i])]
+        return (found, id + id)
+    }
+    pub entry twice(x: Tensor[N; f32], times: i32) -> Tensor[N; f32] {
+        var y = x
+        var n = times
+        while n > 0 {
+            y = y + y
+            n = n - 1
+        }
+        return y
+    }
+    pub entry wide(x: Tensor[N, 40; f32]) -> Tensor[N, 40; f32] {
+        return x + x
+    }
+}
+"""
+
+
+def ids(*values: int, dtype: Any = np.int32) -> Any:
+    return np.array(values, dtype)
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return checked(tmp_path_factory.mktemp("cached"), SOURCE)
+
+
+@pytest.fixture(params=["exact", "fast"])
+def model(program: Any, request: pytest.FixtureRequest) -> Model:
+    table = np.arange(5, dtype=np.float32)
+    return linnet.onnx.load_model(
+        program, root="Cached", generics={"V": 5, "N": 4}, weights={"table": table}, threads=1,
+        numerics=request.param,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """One number for each call that took the short way."""
+    taken: list[int] = []
+    take: Callable[..., Any] = Repeat.take
+
+    def noted(self: Repeat, inputs: tuple[Any, ...]) -> Any:
+        held = take(self, inputs)
+        taken.extend([1] * (held is not None))
+        return held
+
+    monkeypatch.setattr(Repeat, "take", noted)
+    return taken
+
+
+def test_the_second_call_takes_the_short_way(model: Model, short: list[int]) -> None:
+    assert model.run_entry("step", [ids(3), 0]).tolist() == [3]
+    assert not short
+    first = model.run_entry("step", [ids(4), 1])
+    assert first.tolist() == [5] and len(short) == 1
+    assert model.run_entry("step", (ids(1, 2), 0)).tolist() == [3, 4]  # another shape
+    assert model.run_entry("step", (ids(2, 3), 2)).tolist() == [5, 6] and len(short) == 2
+    assert first.tolist() == [5]  # each result is the caller's
+    assert model.state("cache").tolist() == [4, 4, 4, 4]
+    model.reset_state()
+    assert model.run_entry("step", [ids(1), 3]).tolist() == [1] and len(short) == 3
+
+
+def test_several_results(model: Model, short: list[int]) -> None:
+    for k in range(3):
+        found, doubled = model.run_entry("one", [ids(k)])
+        assert (found.tolist(), doubled.tolist()) == ([k], [2 * k])
+    assert len(short) == 2
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ([ids(5), 0], r"max\(`ids`\) is 5, past the last position"),
+        ([ids(-1), 0], r"min\(`ids`\) is -1, before the first position"),
+        ([ids(1), 4], r"`pos`.* is 4, past the last position"),
+        ([ids(1), -1], "`pos` is -1, before the first position"),
+        ([ids(1), 1 << 31], "`pos` is 2147483648, which does not fit i32"),
+        ([ids(1, dtype=np.int64), 0], "`ids` is i32, but got int64"),
+        ([ids(1, dtype=">i4"), 0], "`ids` is i32, but got an array of >i4"),
+        ([ids(1), True], "`pos` is i32, not a bool"),
+        ([ids(1), 1.0], "`pos` is i32, an integer, not 1.0"),
+        ([ids(1)], "takes 2 inputs, not 1"),
+    ],
+)
+def test_refused_as_at_first(model: Model, inputs: Any, message: str) -> None:
+    for _ in range(2):
+        model.run_entry("step", [ids(3), 0])
+    for _ in range(2):
+        with pytest.raises(InputError, match=message):
+            model.run_entry("step", inputs)
+    assert model.state("cache").tolist() == [2, 2, 2, 2]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda a: np.repeat(a, 2)[::2],
+        lambda a: np.frombuffer(b"x" + a.tobytes(), np.uint8)[1:].view(np.int32),
+        lambda a: a.tolist(),
+    ],
+    ids=["strided", "unaligned", "list"],
+)
+def test_any_layout_gives_the_same(model: Model, make: Callable[[Any], Any]) -> None:
+    for turn in range(0, 6, 2):
+        assert model.run_entry("step", [ids(2, 4), 1]).tolist() == [2 + turn, 4 + turn]
+        assert model.run_entry("step", [make(ids(4, 2)), 1]).tolist() == [5 + turn, 3 + turn]
+
+
+def test_no_call_is_short_while_the_state_is_broken(
+    model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(2):
+        model.run_entry("step", [ids(3), 0])
+    with monkeypatch.context() as patch:
+        patch.setattr(sessions.EntrySession, "writes_in_place", lambda _: True)
+        patch.setattr(sessions.EntrySession, "_bind_states", _fails)
+        with pytest.raises(RunError, match="stopped"):
+            model.run_entry("step", [ids(3), 0])
+    for _ in range(2):
+        with pytest.raises(StateError, match="an earlier call of `step` failed part-way"):
+            model.run_entry("step", [ids(3), 0])
+    model.reset_state()
+    assert model.run_entry("step", [ids(3), 0]).tolist() == [3]
+
+
+def _fails(*_: Any) -> Any:
+    raise RunError("stopped")
+
+
+@pytest.mark.parametrize(
+    ("entry", "inputs", "kept"),
+    [
+        ("one", [ids(1)], True),
+        ("step", [ids(1), 0], False),  # as many ids as a caller likes
+        ("twice", [np.ones(4, np.float32), 2], False),  # a loop
+        ("wide", [np.ones((4, 40), np.float32)], False),
+    ],
+)
+def test_small_steps_have_an_arena(
+    model: Model, entry: str, inputs: Any, kept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[bool] = []
+    options = sessions.session_options
+
+    def noted(*args: Any, **named: Any) -> Any:
+        found = options(*args, **named)
+        made.append(found.enable_cpu_mem_arena)
+        return found
+
+    monkeypatch.setattr(sessions, "session_options", noted)
+    model.run_entry(entry, inputs)
+    assert made == [kept]
