@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -72,3 +73,14 @@ def test_generics_are_a_dict(program: Program) -> None:
 def test_an_entry_of_any_other_name(program: Program, name: Any, shown: str) -> None:
     with pytest.raises(InputError, match=f"there is no entry `{shown}`; .*entries: floats"):
         entry_named(program.entries(None), name)
+
+
+@pytest.mark.parametrize("value", [1 << 3000, -(1 << 3000), 1e39, 1 << 128])
+def test_numbers_past_a_dtype_are_refused(program: Program, value: Any) -> None:
+    with pytest.raises(InputError, match="which does not fit f32"):
+        read(program, [[[value, 0.0]], 0])
+
+
+@pytest.mark.parametrize("value", [math.inf, -math.inf, np.float32(math.inf), 3e38])
+def test_numbers_of_a_dtype_are_taken(program: Program, value: Any) -> None:
+    assert read(program, [[[value, 0.0]], 0])[0].tolist() == [[np.float32(value), 0.0]]

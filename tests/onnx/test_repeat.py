@@ -13,6 +13,7 @@ from linnet.onnx import InputError, RunError, StateError
 from linnet.onnx.runtime import session as sessions
 from linnet.onnx.runtime.model import Model
 from linnet.onnx.runtime.repeat import Repeat
+from linnet.onnx.runtime.states import States
 
 from .support import checked
 
@@ -21,6 +22,7 @@ module m
 pub block Cached<V: Dim, N: Dim> where V > 0, N > 0 {
     param table: Tensor[V; f32]
     state cache: Tensor[N; f32]
+    state other: Tensor[N; f32]
     pub entry step<S: Dim>(ids: Tensor[S; i32], pos: i32) -> Tensor[S; f32] {
         let found[i] = table[cast<i64>(ids[i])]
         let moved[n] = cast<i64>(pos) + iota<i64>(S)[n]
@@ -42,8 +44,15 @@ pub block Cached<V: Dim, N: Dim> where V > 0, N > 0 {
         }
         return y
     }
-    pub entry wide(x: Tensor[N, 40; f32]) -> Tensor[N, 40; f32] {
-        return x + x
+    pub entry wide(x: f32) -> f32 {
+        let made[i] = exp(x + cast<f32>(iota<i64>(12000000)[i]))
+        let total = sum[i] made[i] * made[i]
+        return total
+    }
+    pub entry pair(x: f32) {
+        let y[n] = cache[n] + (sum[k] other[k] * 0.0) + x
+        other = cache + x
+        cache = y
     }
 }
 """
@@ -168,7 +177,7 @@ def _fails(*_: Any) -> Any:
         ("one", [ids(1)], True),
         ("step", [ids(1), 0], False),  # as many ids as a caller likes
         ("twice", [np.ones(4, np.float32), 2], False),  # a loop
-        ("wide", [np.ones((4, 40), np.float32)], False),
+        ("wide", [np.float32(1)], False),  # 96 MB of values from one number
     ],
 )
 def test_small_steps_have_an_arena(
@@ -185,3 +194,67 @@ def test_small_steps_have_an_arena(
     monkeypatch.setattr(sessions, "session_options", noted)
     model.run_entry(entry, inputs)
     assert made == [kept]
+
+
+@pytest.mark.parametrize("what", ["a call of `step`", "`reset_state`"])
+def test_a_call_inside_another_is_refused(
+    model: Model, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a signal's handler would make it, between binding memory and running."""
+    model.run_entry("step", [ids(3), 0])
+    bind = sessions.EntrySession._bind_states
+    refused: list[str] = []
+
+    def interrupted(*args: Any) -> Any:
+        found = bind(*args)
+        with pytest.raises(StateError, match="began inside a call of the same thread") as error:
+            model.reset_state() if "reset" in what else model.run_entry("step", [ids(1), 0])
+        refused.append(str(error.value))
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sessions.EntrySession, "_bind_states", interrupted)
+        assert model.run_entry("step", [ids(3), 0]).tolist() == [4]
+    assert len(refused) == 1 and refused[0].startswith(what)
+    assert model.run_entry("step", [ids(1), 0]).tolist() == [3]
+
+
+def test_states_that_are_half_swapped_have_to_be_reset(
+    model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions.EntrySession, "writes_in_place", lambda _: False)
+    model.run_entry("step", [ids(3), 0])
+
+    def stopped(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(States, "swap", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            model.run_entry("pair", [np.float32(1)])
+    with pytest.raises(StateError, match="an earlier call of `pair` failed part-way"):
+        model.run_entry("step", [ids(3), 0])
+    model.reset_state()
+    assert model.run_entry("step", [ids(3), 0]).tolist() == [3]
+
+
+def test_what_a_handler_raises_stays_what_it_is(
+    model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Stopped(Exception):
+        pass
+
+    class Session:
+        def run_with_iobinding(self, *_: Any) -> None:
+            raise Stopped
+
+    run = sessions.EntrySession.run
+
+    def interrupted(self: Any, *args: Any) -> Any:
+        with monkeypatch.context() as patch:
+            patch.setattr(self, "session", Session())
+            return run(self, *args)
+
+    monkeypatch.setattr(sessions.EntrySession, "run", interrupted)
+    with pytest.raises(Stopped):
+        model.run_entry("one", [ids(1)])

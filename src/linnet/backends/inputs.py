@@ -207,7 +207,7 @@ class Reader:
         if not isinstance(value, numbers.Real):
             raise self.fail(f"{what} is {dtype}, not {value!r:.80}")
         number = rounded(_float(value), dtype)
-        if math.isinf(number) and math.isfinite(_float(value)):
+        if math.isinf(number) and abs(value) != math.inf:
             raise self.fail(f"{what} is {value!r:.80}, which does not fit {dtype}")
         return number
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any
 
@@ -76,6 +77,7 @@ class Model:
         self._bounds = Bounds(binding)
         self._lock = threading.RLock()
         self._broken: str | None = None
+        self._running = False
 
     # --- calls ----------------------------------------------------------------------------------
 
@@ -93,7 +95,7 @@ class Model:
         """Runs an entry on a list or a dict of inputs; results are NumPy arrays. Raises
         `InputError` before anything runs where they do not fit; `generics` gives those of the
         entry that no input's shape shows."""
-        with self._lock:
+        with self._alone(f"a call of `{name}`"):
             given = tuple(inputs) if isinstance(inputs, list) else inputs
             alike = None if generics is not None or self._broken else key_of(name, given)
             repeat = None if alike is None else self._repeats.get(alike)
@@ -132,8 +134,27 @@ class Model:
             if session.writes_in_place():
                 self._broken = name
             raise
-        self._states.swap(written)  # last, so that a call that fails before changes nothing
+        if written:  # last, so that a call that fails before changes nothing
+            self._broken = name
+            self._states.swap(written)
+            self._broken = None
         return made
+
+    @contextmanager
+    def _alone(self, what: str) -> Iterator[None]:
+        """Holds the lock. What runs binds memory to a session, so nothing may run inside it: a
+        signal's handler or a finaliser of the same thread is refused."""
+        with self._lock:
+            if self._running:
+                raise StateError(
+                    f"{what} began inside a call of the same thread, as a signal's handler may "
+                    "make it: a model on ONNX Runtime runs one at a time"
+                )
+            try:
+                self._running = True
+                yield
+            finally:
+                self._running = False
 
     def _signature(self, name: str) -> Signature:
         function = entry_named(self._entries, name)
@@ -200,7 +221,8 @@ class Model:
 
     def reset_state(self) -> None:
         """Sets every state to zero."""
-        with self._lock:
+        with self._alone("`reset_state`"):
+            self._broken = "reset_state"
             for buffer in self._states.buffers.values():
                 buffer.array.fill(0)
             self._broken = None

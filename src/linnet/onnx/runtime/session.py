@@ -24,12 +24,18 @@ from linnet.onnx.runtime.states import Buffer, States
 from linnet.onnx.runtime.values import Array, to_ort
 from linnet.types import DType
 
+# What the runtime raises; anything else comes from a signal's handler.
+_PROBLEMS: tuple[type[Exception], ...] = (RuntimeError, *(
+    kind for kind in vars(ort.capi.onnxruntime_pybind11_state).values()
+    if isinstance(kind, type) and issubclass(kind, Exception)
+))  # fmt: skip
 _FAILED = re.compile(r"Name:'(?P<name>[^']*)' Status Message: (?P<why>.*)", re.DOTALL)
 
 
 Shape = tuple[int, ...]
 
-FEW_NUMBERS = 64
+LITTLE = 64 << 20  # bytes
+_HALF = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 
 _INDEX = re.compile(
     r"idx=(?P<a>-?\d+) must be within the inclusive range \[-?\d+,(?P<last>-?\d+)\]"
@@ -100,17 +106,19 @@ def session_options(options: Options, *, arena: bool = False) -> ort.SessionOpti
     return made
 
 
-def takes_little(graph: ir.Graph, inputs: Collection[str]) -> bool:
-    """Whether calls are small and alike: few numbers go in, always as many, and nothing loops. Such
-    a session may have an arena, which keeps the peak of its calls for good; a step of SmolLM2 (f32,
-    two cores) then takes 3 % less than with memory from the system for every value."""
-    if any(graph.subgraphs()):
+def takes_little(written: Written) -> bool:
+    """Whether every call makes the same few values and nothing loops. Such a session may have an
+    arena, which keeps the peak of its calls for good; a step of SmolLM2 (f32, two cores) then takes
+    2 to 3 % less than with memory from the system for every value."""
+    graph: ir.Graph = written.model.graph
+    if written.bytes is None or any(graph.subgraphs()):
         return False
-    given = [value.shape for value in graph.inputs if value.name in inputs]
-    if any(shape is None or not shape.is_static() for shape in given):
+    # Weights and states of 16 bits are widened at each call.
+    widened = [v.shape for v in graph.inputs if v.dtype in _HALF]
+    if any(shape is None or not shape.is_static() for shape in widened):
         return False
-    numbers = sum(math.prod(shape.numpy()) for shape in given if shape is not None)
-    return bool(numbers <= FEW_NUMBERS)
+    more = sum(4 * math.prod(shape.numpy()) for shape in widened if shape is not None)
+    return bool(written.bytes + more <= LITTLE)
 
 
 def shortened(graph: ir.Graph) -> list[tuple[str, str]]:
@@ -147,7 +155,7 @@ class EntrySession:
         self.idle = not graph.outputs  # gives and changes nothing: the runtime takes no such graph
         if self.idle:
             return
-        small = takes_little(graph, written.inputs)
+        small = takes_little(written)
         self.places = shortened(graph)
         data = ir.to_proto(written.model).SerializeToString()
         self.session = ort.InferenceSession(
@@ -191,7 +199,7 @@ class EntrySession:
         swapped = self._bind_states(states)
         try:
             self.session.run_with_iobinding(binding)
-        except Exception as error:
+        except _PROBLEMS as error:
             raise RunError(self._told(str(error))) from None
         return results, swapped
 
