@@ -35,20 +35,6 @@ pub block Cached<V: Dim, N: Dim> where V > 0, N > 0 {
         let found[i] = table[cast<i64>(id[i])]
         return (found, id + id)
     }
-    pub entry twice(x: Tensor[N; f32], times: i32) -> Tensor[N; f32] {
-        var y = x
-        var n = times
-        while n > 0 {
-            y = y + y
-            n = n - 1
-        }
-        return y
-    }
-    pub entry wide(x: f32) -> f32 {
-        let made[i] = exp(x + cast<f32>(iota<i64>(12000000)[i]))
-        let total = sum[i] made[i] * made[i]
-        return total
-    }
     pub entry pair(x: f32) {
         let y[n] = cache[n] + (sum[k] other[k] * 0.0) + x
         other = cache + x
@@ -169,31 +155,6 @@ def test_no_call_is_short_while_the_state_is_broken(
 
 def _fails(*_: Any) -> Any:
     raise RunError("stopped")
-
-
-@pytest.mark.parametrize(
-    ("entry", "inputs", "kept"),
-    [
-        ("one", [ids(1)], True),
-        ("step", [ids(1), 0], False),  # as many ids as a caller likes
-        ("twice", [np.ones(4, np.float32), 2], False),  # a loop
-        ("wide", [np.float32(1)], False),  # 96 MB of values from one number
-    ],
-)
-def test_small_steps_have_an_arena(
-    model: Model, entry: str, inputs: Any, kept: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made: list[bool] = []
-    options = sessions.session_options
-
-    def noted(*args: Any, **named: Any) -> Any:
-        found = options(*args, **named)
-        made.append(found.enable_cpu_mem_arena)
-        return found
-
-    monkeypatch.setattr(sessions, "session_options", noted)
-    model.run_entry(entry, inputs)
-    assert made == [kept]
 
 
 @pytest.mark.parametrize("what", ["a call of `step`", "`reset_state`"])

@@ -55,7 +55,6 @@ class Written:
     symbols: dict[Symbol, str] = field(default_factory=dict)  # the sizes in them, by generic
     limits: dict[str, list[Dim]] = field(default_factory=dict)  # assumed: 0 <= input <= each
     appended: frozenset[str] = frozenset()  # states that only a session in place computes rightly
-    bytes: int | None = None  # of all values that a call makes; None where inputs decide it
     result: Any = None  # how results are put together: see `runtime.results`
 
 
@@ -106,7 +105,7 @@ def write_entry(job: Job) -> Written:
     written.params = {path: value.name or "" for path, value in members.params.items()}
     states = _states(tracer, members, outputs)
     written.states = states
-    written.limits, written.bytes = assumed.limits, tracer.bytes
+    written.limits = assumed.limits
     written.appended = frozenset(members.appended)
     if job.tensors is None:
         inputs += members.params.values()

@@ -7,7 +7,6 @@ Parameters, states and what sizes alone give live in the main graph.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -19,11 +18,11 @@ from linnet.ir import Function, Op, Ref, Region, SubVar, Value
 from linnet.ir.renumber import substitute_attrs
 from linnet.onnx.emit import elementwise, layout, reductions, views
 from linnet.onnx.emit.core import Core
-from linnet.onnx.emit.dtypes import NUMPY, dtype_of, tensor
+from linnet.onnx.emit.dtypes import dtype_of, tensor
 from linnet.onnx.emit.errors import ExportError
 from linnet.onnx.emit.held import Case, Held, Present
 from linnet.passes import Instance, Lowered
-from linnet.types import DType, EnumType, StructType, Subst, TensorType, Type
+from linnet.types import DType, EnumType, StructType, Subst, Type
 
 if TYPE_CHECKING:
     from linnet.onnx.emit.members import Members
@@ -66,7 +65,6 @@ class Tracer:
         self.prepared = prepared
         self.appends = appends  # whether caches may be given to operators that need them in place
         self.depth = 0
-        self.bytes: int | None = 0  # of what the operations make; None where inputs decide it
 
     # --- calls ----------------------------------------------------------------------------------
 
@@ -97,22 +95,11 @@ class Tracer:
             spans.pop()
         frame.values.update(zip(op.results, results, strict=True))
 
-    def _count(self, frame: Frame, op: Op) -> None:
-        """Adds up what the operation's results take."""
-        for type_ in (value.type for value in op.results):
-            if self.bytes is None or not isinstance(type_, TensorType):
-                continue
-            extents = [dim.constant for dim in frame.dims(type_)]
-            known = [extent for extent in extents if extent is not None]
-            size = math.prod(known) * NUMPY[dtype_of(type_)].itemsize
-            self.bytes = self.bytes + size if len(known) == len(extents) else None
-
     def _op(self, frame: Frame, op: Op) -> Sequence[Any]:
         from linnet.onnx.emit.control import CONTROL
 
         if op.kind in CONTROL:
             return CONTROL[op.kind](self, frame, op)
-        self._count(frame, op)
         if op.kind == "native":
             made = self.kernels[op.attrs["kernel"]](self, frame, op)
             return (made,) if len(op.results) == 1 else made

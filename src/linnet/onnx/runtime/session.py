@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,8 +33,6 @@ _FAILED = re.compile(r"Name:'(?P<name>[^']*)' Status Message: (?P<why>.*)", re.D
 
 Shape = tuple[int, ...]
 
-LITTLE = 64 << 20  # bytes
-_HALF = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 
 _INDEX = re.compile(
     r"idx=(?P<a>-?\d+) must be within the inclusive range \[-?\d+,(?P<last>-?\d+)\]"
@@ -94,31 +91,16 @@ def known_threads(threads: Any) -> int:
     return threads
 
 
-def session_options(options: Options, *, arena: bool = False) -> ort.SessionOptions:
+def session_options(options: Options) -> ort.SessionOptions:
     made = ort.SessionOptions()
     made.log_severity_level = 4  # what goes wrong is raised
-    made.enable_cpu_mem_arena = arena
+    made.enable_cpu_mem_arena = False  # an arena an entry would keep each one's peak for good
     if options.threads:
         made.intra_op_num_threads = options.threads
     # Optimisers rewrite what rounds; an exact run is the graph as it was written.
     level = ort.GraphOptimizationLevel
     made.graph_optimization_level = level.ORT_DISABLE_ALL if options.exact else level.ORT_ENABLE_ALL
     return made
-
-
-def takes_little(written: Written) -> bool:
-    """Whether every call makes the same few values and nothing loops. Such a session may have an
-    arena, which keeps the peak of its calls for good; a step of SmolLM2 (f32, two cores) then takes
-    2 to 3 % less than with memory from the system for every value."""
-    graph: ir.Graph = written.model.graph
-    if written.bytes is None or any(graph.subgraphs()):
-        return False
-    # Weights and states of 16 bits are widened at each call.
-    widened = [v.shape for v in graph.inputs if v.dtype in _HALF]
-    if any(shape is None or not shape.is_static() for shape in widened):
-        return False
-    more = sum(4 * math.prod(shape.numpy()) for shape in widened if shape is not None)
-    return bool(written.bytes + more <= LITTLE)
 
 
 def shortened(graph: ir.Graph) -> list[tuple[str, str]]:
@@ -155,11 +137,10 @@ class EntrySession:
         self.idle = not graph.outputs  # gives and changes nothing: the runtime takes no such graph
         if self.idle:
             return
-        small = takes_little(written)
         self.places = shortened(graph)
         data = ir.to_proto(written.model).SerializeToString()
         self.session = ort.InferenceSession(
-            data, session_options(options, arena=small), providers=list(options.providers)
+            data, session_options(options), providers=list(options.providers)
         )
         del data
         written.model = None  # the session has it now
