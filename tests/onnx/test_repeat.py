@@ -157,29 +157,6 @@ def _fails(*_: Any) -> Any:
     raise RunError("stopped")
 
 
-@pytest.mark.parametrize("what", ["a call of `step`", "`reset_state`"])
-def test_a_call_inside_another_is_refused(
-    model: Model, what: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As a signal's handler would make it, between binding memory and running."""
-    model.run_entry("step", [ids(3), 0])
-    bind = sessions.EntrySession._bind_states
-    refused: list[str] = []
-
-    def interrupted(*args: Any) -> Any:
-        found = bind(*args)
-        with pytest.raises(StateError, match="began inside a call of the same thread") as error:
-            model.reset_state() if "reset" in what else model.run_entry("step", [ids(1), 0])
-        refused.append(str(error.value))
-        return found
-
-    with monkeypatch.context() as patch:
-        patch.setattr(sessions.EntrySession, "_bind_states", interrupted)
-        assert model.run_entry("step", [ids(3), 0]).tolist() == [4]
-    assert len(refused) == 1 and refused[0].startswith(what)
-    assert model.run_entry("step", [ids(1), 0]).tolist() == [3]
-
-
 def test_states_that_are_half_swapped_have_to_be_reset(
     model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -17,6 +16,7 @@ from linnet.backends.errors import InputError, StateError
 from linnet.backends.inputs import Checked, numpy_dtype
 from linnet.backends.signature import Signature, entry_named, frozen
 from linnet.backends.source import block_args
+from linnet.backends.turns import Turns
 from linnet.ir import Function
 from linnet.jax.runtime.arrays import settings, zeros_of
 from linnet.jax.runtime.code import EntryCode, Loaded, Settings, execute, generate, prepare
@@ -136,7 +136,7 @@ class Model:
     def __init__(self, program: Program, parameters: Mapping[str, jax.Array]) -> None:
         self._program = program
         self._parameters = dict(parameters)
-        self._lock = threading.RLock()
+        self._turns = Turns()
         self._broken: str | None = None
         self._built: dict[Any, Any] = {}  # trees of parameters and of what is made of them
         self._state: Any = None
@@ -162,7 +162,7 @@ class Model:
     ) -> Any:
         """Runs an entry on a list or a dict of inputs. Raises `InputError` before anything runs
         where they do not fit; `generics` gives those of the entry that no input's shape shows."""
-        with self._lock, settings():
+        with self._turns.one(f"a call of `{name}`"), settings():
             program = self._program
             checked = program.read(name, inputs, generics)
             loaded = program.loaded(name, program.settings, checked)
@@ -233,7 +233,7 @@ class Model:
 
     @parameters.setter
     def parameters(self, values: Mapping[str, Any]) -> None:
-        with self._lock:
+        with self._turns.lock:
             self._parameters = same_parameters(self._parameters, values)
             self._built.clear()
 
@@ -241,8 +241,9 @@ class Model:
 
     def reset_state(self) -> None:
         """Sets every state to zero."""
-        with self._lock, settings():
+        with self._turns.one("`reset_state`"), settings():
             kinds = {s.path: s.type for s in self._program.binding.states}
+            self._broken = "reset_state"
             self._state = None  # free the old before the new is made
             self._state = self._program.trees.states(
                 lambda path: zeros_of(kinds[path], self._program.settings.bits)

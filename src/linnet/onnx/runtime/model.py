@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -18,6 +16,7 @@ from linnet.backends.recent import Recent
 from linnet.backends.repeat import Alike, key_of
 from linnet.backends.signature import Signature, entry_named
 from linnet.backends.source import block_args
+from linnet.backends.turns import Turns
 from linnet.dims import Dim, Symbol
 from linnet.onnx.emit.dtypes import concrete
 from linnet.onnx.emit.entry import Written
@@ -75,9 +74,8 @@ class Model:
         self._sessions: dict[Any, EntrySession] = {}
         self._repeats: Recent[Alike, Repeat | None] = Recent()  # None: they go the full way
         self._bounds = Bounds(binding)
-        self._lock = threading.RLock()
+        self._turns = Turns()
         self._broken: str | None = None
-        self._running = False
 
     # --- calls ----------------------------------------------------------------------------------
 
@@ -95,7 +93,7 @@ class Model:
         """Runs an entry on a list or a dict of inputs; results are NumPy arrays. Raises
         `InputError` before anything runs where they do not fit; `generics` gives those of the
         entry that no input's shape shows."""
-        with self._alone(f"a call of `{name}`"):
+        with self._turns.one(f"a call of `{name}`"):
             given = tuple(inputs) if isinstance(inputs, list) else inputs
             alike = None if generics is not None or self._broken else key_of(name, given)
             repeat = None if alike is None else self._repeats.get(alike)
@@ -139,22 +137,6 @@ class Model:
             self._states.swap(written)
             self._broken = None
         return made
-
-    @contextmanager
-    def _alone(self, what: str) -> Iterator[None]:
-        """Holds the lock. What runs binds memory to a session, so nothing may run inside it: a
-        signal's handler or a finaliser of the same thread is refused."""
-        with self._lock:
-            if self._running:
-                raise StateError(
-                    f"{what} began inside a call of the same thread, as a signal's handler may "
-                    "make it: a model on ONNX Runtime runs one at a time"
-                )
-            try:
-                self._running = True
-                yield
-            finally:
-                self._running = False
 
     def _signature(self, name: str) -> Signature:
         function = entry_named(self._entries, name)
@@ -221,7 +203,7 @@ class Model:
 
     def reset_state(self) -> None:
         """Sets every state to zero."""
-        with self._alone("`reset_state`"):
+        with self._turns.one("`reset_state`"):
             self._broken = "reset_state"
             for buffer in self._states.buffers.values():
                 buffer.array.fill(0)

@@ -69,7 +69,8 @@ class Model(Container):
         where they do not fit, `RunError` where a value met on the way has no meaning; `generics`
         gives those of the entry that no input's shape shows."""
         signature = self._linnet.signature(name)
-        with self._live.lock:
+        turns = self._live.turns
+        with turns.one(f"a call of `{name}`") if self._states else turns.lock:
             layout = self._layout()
             checked = Reader(signature, self.device).read(inputs, generics)
             self._linnet.bounds.check(signature, checked)
@@ -139,7 +140,7 @@ class Model(Container):
             return
         if self._linnet.signature(name).is_open:
             return
-        with self._live.lock:
+        with self._live.turns.lock:
             layout = self._layout()
             code = self._linnet.code(name, self.device.type, None, layout.storage)
             if layout.claim(code.joined):
@@ -230,7 +231,8 @@ class Model(Container):
 
     def reset_state(self) -> None:
         """Sets every state to zero."""
-        with self._live.lock, torch.no_grad():
+        with self._live.turns.one("`reset_state`"), torch.no_grad():
+            self.__dict__["_broken"] = "reset_state"
             for path, state in self._states.items():
                 if state.device.type == "cpu" and state.nbytes > LARGE_STATE:
                     self._states[path] = lazy_zeros(tuple(state.shape), state.dtype, state.device)
@@ -296,7 +298,7 @@ class Model(Container):
                     "`generics` instead of converting it"
                 )
             break
-        with self._live.lock:
+        with self._live.turns.lock:
             super()._apply(fn, recurse)
             for path, state in self._states.items():
                 self._states[path] = fn(state)
@@ -305,7 +307,7 @@ class Model(Container):
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Model:
-        with self._live.lock:
+        with self._live.turns.lock:
             made = self.__class__.__new__(self.__class__)
             memo[id(self)] = made
             made.__dict__.update(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +10,7 @@ import torch
 from linnet.backends.checks import Bounds
 from linnet.backends.signature import Signature, entry_named, frozen
 from linnet.backends.source import block_args
+from linnet.backends.turns import Turns
 from linnet.ir import Function
 from linnet.passes import Binding, Storage
 from linnet.torch.runtime.code import EntryCode, Loaded, Settings, generate
@@ -76,7 +76,7 @@ class Live:
     """What belongs to one model object alone and is made anew in a copy."""
 
     def __init__(self) -> None:
-        self.lock = threading.RLock()
+        self.turns = Turns()
         self.node: Node | None = None
         self.epoch_seen = -1
         self.loaded: dict[Any, Loaded] = {}

@@ -1,0 +1,72 @@
+"""A call that begins inside another of the same thread is refused, and changes nothing."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import linnet
+from linnet.backends.checks import Bounds
+from linnet.backends.errors import StateError
+
+SOURCE = """
+module m
+pub block Sums<N: Dim> {
+    state first: Tensor[N; f32]
+    state second: Tensor[N; f32]
+    pub entry add(x: Tensor[N; f32]) -> Tensor[N; f32] {
+        let y[n] = first[n] + x[n]
+        second = second + x
+        first = y
+        return x + 1.0
+    }
+}
+"""
+LOADERS = {
+    "torch": ("linnet.torch", "load"),
+    "jax_model": ("linnet.jax", "load_model"),
+    "jax_source": ("linnet.jax", "load_source_model"),
+    "onnx_model": ("linnet.onnx", "load_model"),
+}
+
+
+@pytest.fixture(params=list(LOADERS))
+def model(tmp_path: Path, request: pytest.FixtureRequest) -> Any:
+    path = tmp_path / "m.linnet"
+    path.write_text(SOURCE, encoding="utf-8")
+    module, name = LOADERS[request.param]
+    pytest.importorskip(request.param.partition("_")[0].replace("onnx", "onnxruntime"))
+    load = getattr(importlib.import_module(module), name)
+    return load(linnet.load_program(path), root="Sums", generics={"N": 3}, weights={})
+
+
+def ones() -> Any:
+    return np.ones(3, np.float32)
+
+
+@pytest.mark.parametrize("what", ["a call of `add`", "`reset_state`"])
+def test_a_call_inside_another(model: Any, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model.run_entry("add", {"x": ones()})
+    check = Bounds.check
+    refused: list[str] = []
+
+    def interrupted(*args: Any) -> None:
+        """As a signal's handler would come in."""
+        with pytest.raises(StateError, match="began inside a call of the same thread") as error:
+            model.reset_state() if "reset" in what else model.run_entry("add", {"x": ones()})
+        refused.append(str(error.value))
+        check(*args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Bounds, "check", interrupted)
+        assert np.asarray(model.run_entry("add", {"x": ones()})).tolist() == [2, 2, 2]
+    assert len(refused) == 1 and refused[0].startswith(what)
+    assert np.asarray(model.run_entry("add", {"x": ones()})).tolist() == [2, 2, 2]
+    for path in ("first", "second"):
+        assert np.asarray(model.state(path)).tolist() == [3, 3, 3]
+    model.reset_state()
+    assert np.asarray(model.state("first")).tolist() == [0, 0, 0]
