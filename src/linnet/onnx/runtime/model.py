@@ -109,7 +109,7 @@ class Model:
                 for array in leaves(slot.bound, value)
             ]
             sizes = signature.sizes(checked.generics)
-            session = self._session(name, signature, checked, arrays)
+            session = self._session(name, signature, checked, sizes, arrays)
             if self._broken is not None:
                 raise StateError(
                     f"an earlier call of `{self._broken}` failed part-way and left the state half "
@@ -146,8 +146,9 @@ class Model:
         return self._signatures[name]
 
     def _session(
-        self, name: str, signature: Signature, checked: Checked, arrays: list[Array]
-    ) -> EntrySession:
+        self, name: str, signature: Signature, checked: Checked, sizes: Mapping[str, int],
+        arrays: list[Array],
+    ) -> EntrySession:  # fmt: skip
         """The session for inputs of this kind: the one that trusts them, where they allow it.
 
         Sizes of 0 have sessions of their own: the runtime's operators refuse what is empty, so
@@ -169,7 +170,7 @@ class Model:
             if value is None
         )
         session = self._made((*key, True), name, fixed, absent)
-        if within(arrays, session.limits(signature.sizes(checked.generics))):
+        if within(arrays, session.limits(sizes)):
             return session
         return self._made((*key, False), name, fixed, absent)
 

@@ -232,7 +232,7 @@ static uint64_t read_all(const void* data, int64_t bytes) {
     for (F& f : a) f = zero();
     for (int64_t i = 0; i + 128 <= bytes / 4; i += 128) {
         for (int j = 0; j < 8; ++j) {
-            prefetch_l2(p + i + 16 * j + 2048);  // the fastest of 1 to 16 KiB, in either cache
+            prefetch_l2(p + i + 16 * j + 2048);  // as fast as any of 1 to 16 KiB, in either cache
             a[j] = add(a[j], load(p + i + 16 * j));
         }
     }
