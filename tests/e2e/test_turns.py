@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -70,3 +71,29 @@ def test_a_call_inside_another(model: Any, what: str, monkeypatch: pytest.Monkey
         assert np.asarray(model.state(path)).tolist() == [3, 3, 3]
     model.reset_state()
     assert np.asarray(model.state("first")).tolist() == [0, 0, 0]
+
+
+def test_an_interrupt_leaves_no_turn_taken(model: Any) -> None:
+    """Wherever it comes, while the exception, and so every frame of the call, is still there."""
+    model.run_entry("add", {"x": ones()})
+    files = {"turns.py", "contextlib.py", "model.py", "module.py"}
+    for stop in range(1, 40):
+        seen = 0
+
+        def interrupt(frame: Any, event: str, _: Any, stop: int = stop) -> None:
+            nonlocal seen
+            if Path(frame.f_code.co_filename).name in files and event in ("call", "return"):
+                seen += 1
+                if seen == stop:
+                    sys.setprofile(None)
+                    raise KeyboardInterrupt
+
+        try:
+            sys.setprofile(interrupt)
+            model.run_entry("add", {"x": ones()})
+        except KeyboardInterrupt:
+            sys.setprofile(None)
+            model.reset_state()
+            assert np.asarray(model.run_entry("add", {"x": ones()})).tolist() == [2, 2, 2]
+        finally:
+            sys.setprofile(None)

@@ -162,7 +162,8 @@ class Model:
     ) -> Any:
         """Runs an entry on a list or a dict of inputs. Raises `InputError` before anything runs
         where they do not fit; `generics` gives those of the entry that no input's shape shows."""
-        with self._turns.one(f"a call of `{name}`"), settings():
+        self._turns.alone("a call of `{}`", name)
+        with self._turns.lock, settings():
             program = self._program
             checked = program.read(name, inputs, generics)
             loaded = program.loaded(name, program.settings, checked)
@@ -241,7 +242,8 @@ class Model:
 
     def reset_state(self) -> None:
         """Sets every state to zero."""
-        with self._turns.one("`reset_state`"), settings():
+        self._turns.alone("`{}`", "reset_state")
+        with self._turns.lock, settings():
             kinds = {s.path: s.type for s in self._program.binding.states}
             self._broken = "reset_state"
             self._state = None  # free the old before the new is made

@@ -93,7 +93,8 @@ class Model:
         """Runs an entry on a list or a dict of inputs; results are NumPy arrays. Raises
         `InputError` before anything runs where they do not fit; `generics` gives those of the
         entry that no input's shape shows."""
-        with self._turns.one(f"a call of `{name}`"):
+        self._turns.alone("a call of `{}`", name)
+        with self._turns.lock:
             given = tuple(inputs) if isinstance(inputs, list) else inputs
             alike = None if generics is not None or self._broken else key_of(name, given)
             repeat = None if alike is None else self._repeats.get(alike)
@@ -204,7 +205,8 @@ class Model:
 
     def reset_state(self) -> None:
         """Sets every state to zero."""
-        with self._turns.one("`reset_state`"):
+        self._turns.alone("`{}`", "reset_state")
+        with self._turns.lock:
             self._broken = "reset_state"
             for buffer in self._states.buffers.values():
                 buffer.array.fill(0)

@@ -69,8 +69,9 @@ class Model(Container):
         where they do not fit, `RunError` where a value met on the way has no meaning; `generics`
         gives those of the entry that no input's shape shows."""
         signature = self._linnet.signature(name)
-        turns = self._live.turns
-        with turns.one(f"a call of `{name}`") if self._states else turns.lock:
+        if self._states:
+            self._live.turns.alone("a call of `{}`", name)
+        with self._live.turns.lock:
             layout = self._layout()
             checked = Reader(signature, self.device).read(inputs, generics)
             self._linnet.bounds.check(signature, checked)
@@ -231,7 +232,8 @@ class Model(Container):
 
     def reset_state(self) -> None:
         """Sets every state to zero."""
-        with self._live.turns.one("`reset_state`"), torch.no_grad():
+        self._live.turns.alone("`{}`", "reset_state")
+        with self._live.turns.lock, torch.no_grad():
             self.__dict__["_broken"] = "reset_state"
             for path, state in self._states.items():
                 if state.device.type == "cpu" and state.nbytes > LARGE_STATE:
