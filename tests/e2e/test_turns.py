@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,14 @@ def ones() -> Any:
     return np.ones(3, np.float32)
 
 
-@pytest.mark.parametrize("what", ["a call of `add`", "`reset_state`"])
+INSIDE = {
+    "a call of `add`": lambda model: model.run_entry("add", {"x": ones()}),
+    "`reset_state`": lambda model: model.reset_state(),
+    "`state`": lambda model: model.state("first"),
+}
+
+
+@pytest.mark.parametrize("what", list(INSIDE))
 def test_a_call_inside_another(model: Any, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     model.run_entry("add", {"x": ones()})
     check = Bounds.check
@@ -58,7 +66,7 @@ def test_a_call_inside_another(model: Any, what: str, monkeypatch: pytest.Monkey
     def interrupted(*args: Any) -> None:
         """As a signal's handler would come in."""
         with pytest.raises(StateError, match="began inside a call of the same thread") as error:
-            model.reset_state() if "reset" in what else model.run_entry("add", {"x": ones()})
+            INSIDE[what](model)
         refused.append(str(error.value))
         check(*args)
 
@@ -71,6 +79,30 @@ def test_a_call_inside_another(model: Any, what: str, monkeypatch: pytest.Monkey
         assert np.asarray(model.state(path)).tolist() == [3, 3, 3]
     model.reset_state()
     assert np.asarray(model.state("first")).tolist() == [0, 0, 0]
+
+
+def test_a_state_is_read_between_two_calls(model: Any) -> None:
+    """By another thread, whose reads wait for their turn."""
+    model.run_entry("add", {"x": ones()})
+    seen: list[Any] = []
+    failed: list[BaseException] = []
+    over = threading.Event()
+
+    def read() -> None:
+        try:
+            while not over.is_set():
+                seen.append(np.asarray(model.state("first")))
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    for _ in range(100):
+        model.run_entry("add", {"x": ones()})
+    over.set()
+    thread.join()
+    assert not failed and seen
+    assert all(value.min() == value.max() and 1 <= value.min() <= 101 for value in seen)
 
 
 def test_an_interrupt_leaves_no_turn_taken(model: Any) -> None:

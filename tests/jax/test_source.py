@@ -266,6 +266,25 @@ def test_a_failed_call_says_so_until_the_state_is_reset(tmp_path: Path) -> None:
     made.run_entry("step", [TOKENS, 0])
 
 
+def test_a_state_that_a_failed_call_took_over(tmp_path: Path) -> None:
+    made = model(tmp_path)
+    program = made._program
+    call = program.call
+
+    def late(*args: Any) -> Any:
+        call(*args)
+        raise ZeroDivisionError
+
+    program.call = late  # type: ignore[method-assign]
+    with pytest.raises(ZeroDivisionError):
+        made.run_entry("step", [TOKENS, 0])
+    with pytest.raises(linnet.jax.StateError, match=r"`step` failed part-way.*reset_state"):
+        made.state(made.state_paths()[0])
+    program.call = call  # type: ignore[method-assign]
+    made.reset_state()
+    assert not to_numpy(made.state(made.state_paths()[0])).any()
+
+
 # --- gradients ------------------------------------------------------------------------------------
 
 

@@ -11,7 +11,16 @@ class InputError(ValueError):
 
 
 class StateError(RuntimeError):
-    """State that a failed call left half changed, until `reset_state()`."""
+    """State that a failed call left half changed, until `reset_state()`, or that a call is at
+    while another begins inside it."""
+
+
+def half_changed(name: str) -> StateError:
+    """The error for what comes after a call of the entry `name` that failed part-way."""
+    return StateError(
+        f"an earlier call of `{name}` failed part-way and left the state half changed; call "
+        "reset_state() first"
+    )
 
 
 class RunError(RuntimeError):

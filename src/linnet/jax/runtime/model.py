@@ -12,7 +12,7 @@ import numpy as np
 from jax import lax
 
 from linnet.backends.checks import Bounds
-from linnet.backends.errors import InputError, StateError
+from linnet.backends.errors import InputError, half_changed
 from linnet.backends.inputs import Checked, numpy_dtype
 from linnet.backends.signature import Signature, entry_named, frozen
 from linnet.backends.source import block_args
@@ -168,10 +168,7 @@ class Model:
             checked = program.read(name, inputs, generics)
             loaded = program.loaded(name, program.settings, checked)
             if self._broken is not None:
-                raise StateError(
-                    f"an earlier call of `{self._broken}` failed part-way and left the state half "
-                    "changed; call reset_state() first"
-                )
+                raise half_changed(self._broken)
             return self._run(name, loaded, checked)
 
     def _run(self, name: str, loaded: Loaded, checked: Checked) -> Any:
@@ -257,15 +254,19 @@ class Model:
         return [s.path for s in self._program.binding.states]
 
     def state(self, path: str) -> jax.Array:
-        """A copy of one state's present value."""
-        found = self._program.trees.flat_states(self._state)
-        if path not in found:
+        """A copy of one state's value between two calls."""
+        kind = {s.path: s.type.dtype for s in self._program.binding.states}.get(path)
+        if kind is None:
             raise KeyError(f"there is no state `{path}`")
-        kind = next(s.type.dtype for s in self._program.binding.states if s.path == path)
         assert isinstance(kind, DType)
-        array, dtype = found[path], numpy_dtype(kind)
-        held = array.dtype != dtype
-        return lax.bitcast_convert_type(array, dtype) if held else jnp.copy(array)
+        self._turns.alone("`{}`", "state")
+        with self._turns.lock:  # a call takes over the arrays
+            found = {} if self._state is None else self._program.trees.flat_states(self._state)
+            if self._broken is not None and (path not in found or is_gone(found[path])):
+                raise half_changed(self._broken)
+            array, dtype = found[path], numpy_dtype(kind)
+            held = array.dtype != dtype
+            return lax.bitcast_convert_type(array, dtype) if held else jnp.copy(array)
 
     # --- what it is -------------------------------------------------------------------------------
 

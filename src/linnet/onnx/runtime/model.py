@@ -10,7 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from linnet.backends.checks import Bounds
-from linnet.backends.errors import InputError, StateError
+from linnet.backends.errors import InputError, half_changed
 from linnet.backends.inputs import Checked, Reader
 from linnet.backends.recent import Recent
 from linnet.backends.repeat import Alike, key_of
@@ -112,10 +112,7 @@ class Model:
             sizes = signature.sizes(checked.generics)
             session = self._session(name, signature, checked, sizes, arrays)
             if self._broken is not None:
-                raise StateError(
-                    f"an earlier call of `{self._broken}` failed part-way and left the state half "
-                    "changed; call reset_state() first"
-                )
+                raise half_changed(self._broken)
             result = self._run(name, session, session.shapes(sizes), arrays)
             if alike is not None and alike not in self._repeats:
                 needs = self._bounds.of(signature, signature.forms(checked.generics))
@@ -217,10 +214,12 @@ class Model:
         return list(self._states.buffers)
 
     def state(self, path: str) -> Array:
-        """A copy of one state's present value."""
-        if path not in self._states.buffers:
-            raise KeyError(f"there is no state `{path}`")
-        return np.array(self._states.buffers[path].array)
+        """A copy of one state's value between two calls."""
+        self._turns.alone("`{}`", "state")
+        with self._turns.lock:
+            if path not in self._states.buffers:
+                raise KeyError(f"there is no state `{path}`")
+            return np.array(self._states.buffers[path].array)
 
     def entries(self) -> list[str]:
         """The names of the model's entries, in source order."""

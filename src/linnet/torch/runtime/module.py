@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from linnet.backends.errors import InputError, StateError
+from linnet.backends.errors import InputError, half_changed
 from linnet.backends.inputs import Checked
 from linnet.backends.signature import Signature, frozen
 from linnet.passes import Binding
@@ -77,10 +77,7 @@ class Model(Container):
             self._linnet.bounds.check(signature, checked)
             loaded = self._loaded(name, signature, checked, layout)
             if self._broken is not None:
-                raise StateError(
-                    f"an earlier call of `{self._broken}` failed part-way and left the state half "
-                    "changed; call reset_state() first"
-                )
+                raise half_changed(self._broken)
             return self._run(name, signature, loaded, checked)
 
     def _run(self, name: str, signature: Signature, loaded: Loaded, checked: Checked) -> Any:
@@ -248,10 +245,12 @@ class Model(Container):
         return list(self._states)
 
     def state(self, path: str) -> torch.Tensor:
-        """A copy of one state's present value."""
-        if path not in self._states:
-            raise KeyError(f"there is no state `{path}`")
-        return self._states[path].clone()
+        """A copy of one state's value between two calls."""
+        self._live.turns.alone("`{}`", "state")
+        with self._live.turns.lock:
+            if path not in self._states:
+                raise KeyError(f"there is no state `{path}`")
+            return self._states[path].clone()
 
     # --- what it is -----------------------------------------------------------------------------
 
