@@ -84,3 +84,10 @@ def test_numbers_past_a_dtype_are_refused(program: Program, value: Any) -> None:
 @pytest.mark.parametrize("value", [math.inf, -math.inf, np.float32(math.inf), 3e38])
 def test_numbers_of_a_dtype_are_taken(program: Program, value: Any) -> None:
     assert read(program, [[[value, 0.0]], 0])[0].tolist() == [[np.float32(value), 0.0]]
+
+
+def test_arrays_of_another_byte_order_have_a_way_out(program: Program) -> None:
+    with pytest.raises(InputError, match=r"an array of >f4; convert it with x.astype\('float32'\)"):
+        read(program, [np.zeros((1, 2), ">f4"), "Plain"])
+    with pytest.raises(InputError, match=r"an array of complex64$"):
+        read(program, [np.zeros((1, 2), np.complex64), "Plain"])

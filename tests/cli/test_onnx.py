@@ -75,7 +75,7 @@ def test_a_file_that_cannot_be_written(
     assert main([*given, str(tmp_path / "no" / "m.onnx")]) == 1
     assert "m.onnx` cannot be written: there is no such folder" in capsys.readouterr().err
     assert main([*given, str(source)]) == 1
-    assert "is a file that the model is read from" in capsys.readouterr().err
+    assert "is a file that models are read from" in capsys.readouterr().err
     assert source.read_text(encoding="utf-8") == TEXT
 
 

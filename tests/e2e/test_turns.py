@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
+import os
+import pickle
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -103,6 +107,88 @@ def test_a_state_is_read_between_two_calls(model: Any) -> None:
     thread.join()
     assert not failed and seen
     assert all(value.min() == value.max() and 1 <= value.min() <= 101 for value in seen)
+
+
+CHILD = """
+import importlib, os, sys, threading
+import numpy as np
+from linnet.backends.checks import Bounds
+from linnet.backends.errors import StateError
+
+module, name, path = sys.argv[1:]
+load = getattr(importlib.import_module(module), name)
+model = load(path, root="Sums", generics={"N": 3}, weights={})
+ones = np.ones(3, np.float32)
+model.run_entry("add", {"x": ones})
+held, done = threading.Event(), threading.Event()
+check = Bounds.check
+
+def wait(*args):
+    held.set()
+    done.wait()
+    check(*args)
+
+Bounds.check = wait
+other = threading.Thread(target=lambda: model.run_entry("add", {"x": ones}))
+other.start()
+held.wait()
+Bounds.check = check
+child = os.fork()
+if child == 0:
+    code = 1
+    try:
+        try:
+            model.run_entry("add", {"x": ones})
+        except StateError as error:
+            assert "forked while another thread ran a call" in str(error)
+            model.reset_state()
+            model.run_entry("add", {"x": ones})
+            code = 0 if np.asarray(model.state("first")).tolist() == [1, 1, 1] else 2
+    finally:
+        os._exit(code)
+done.set()
+other.join()
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+assert np.asarray(model.state("first")).tolist() == [2, 2, 2]
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.parametrize("backend", ["torch", "onnx_model"])  # JAX's own threads allow no fork
+def test_a_child_of_a_busy_process(backend: str, tmp_path: Path) -> None:
+    """The lock that another thread holds is not held in a child, where that thread is not."""
+    pytest.importorskip({"torch": "torch", "onnx_model": "onnxruntime"}[backend])
+    path = tmp_path / "m.linnet"
+    path.write_text(SOURCE, encoding="utf-8")
+    command = [sys.executable, "-c", CHILD, *LOADERS[backend], str(path)]
+    assert subprocess.run(command, timeout=120).returncode == 0
+
+
+@pytest.mark.parametrize("how", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_copy_has_states_of_its_own_or_is_refused(model: Any, how: Any) -> None:
+    model.run_entry("add", {"x": ones()})
+    is_torch = "torch" in type(model).__module__
+    if is_torch and how is not pickle.dumps:
+        twin = how(model)
+        twin.run_entry("add", {"x": ones()})
+        shared = how is copy.copy  # as every PyTorch module's copy shares what it holds
+        assert np.asarray(model.state("first")).tolist() == [2 if shared else 1] * 3
+        return
+    with pytest.raises(TypeError, match=r"cannot be (copied or )?pickled: .*load the model again"):
+        how(model)
+    model.run_entry("add", {"x": ones()})
+    assert np.asarray(model.state("first")).tolist() == [2, 2, 2]
+
+
+def test_a_copy_of_a_broken_model_is_broken(model: Any) -> None:
+    if "torch" not in type(model).__module__:
+        pytest.skip("only PyTorch's are copied")
+    model._live.turns.failed("add")
+    twin = copy.deepcopy(model)
+    with pytest.raises(StateError, match="`add` failed part-way"):
+        twin.run_entry("add", {"x": ones()})
+    twin.reset_state()
+    twin.run_entry("add", {"x": ones()})
 
 
 def test_an_interrupt_leaves_no_turn_taken(model: Any) -> None:

@@ -23,6 +23,20 @@ def test_whole_numbers_divide_toward_zero(run: Runner) -> None:
     same(run(text, [a, b]), (quotient, a - b * quotient))
 
 
+def test_arrays_of_every_layout(run: Runner) -> None:
+    text = """
+    pub entry main<N: Dim, M: Dim>(x: Tensor[N, M; f32], u: Tensor[N; u64], s: Tensor[N; i64])
+        -> (Tensor[N, M; f32], Tensor[N; u64], Tensor[N; i64]) {
+        return (x + 1.0, u + 1, s + 1)
+    }
+    """
+    for n in (1, 3):
+        x = floats(n, 2)[::-1, ::-1]
+        u, s = np.arange(n, dtype=np.ulonglong)[::-1], np.arange(n, dtype=np.longlong)[::-1]
+        want = (x + 1, (u + 1).astype(np.uint64), (s + 1).astype(np.int64))
+        same(run(text, [x, u, s]), want)
+
+
 def test_scalar_arithmetic_on_the_host(run: Runner) -> None:
     text = """
     pub entry main(a: i32, b: i32) -> (i32, i32, i64, bool) {

@@ -266,6 +266,24 @@ def test_a_failed_call_says_so_until_the_state_is_reset(tmp_path: Path) -> None:
     made.run_entry("step", [TOKENS, 0])
 
 
+def test_a_call_that_raises_late_is_no_step_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the state was taken over, while the result is made one of the caller's."""
+    made = model(tmp_path)
+    made.run_entry("step", [TOKENS, 0])
+
+    def stopped(*_: Any) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(made), "_apart", stopped)
+        with pytest.raises(MemoryError):
+            made.run_entry("step", [TOKENS, 1])
+    with pytest.raises(linnet.jax.StateError, match="`step` failed part-way"):
+        made.run_entry("step", [TOKENS, 1])
+
+
 def test_a_state_that_a_failed_call_took_over(tmp_path: Path) -> None:
     made = model(tmp_path)
     program = made._program

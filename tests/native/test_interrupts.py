@@ -152,6 +152,36 @@ def test_a_reset_between_two_steps_of_a_call(program: Any, monkeypatch: pytest.M
     assert model.state("count").tolist() == [1]
 
 
+@pytest.mark.parametrize("short", [True, False])
+def test_a_call_on_what_a_failed_one_left(
+    program: Any, short: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A handler's call fails between the checks of the call it interrupts and its work."""
+    model = model_of(program)
+    for _ in range(2):
+        model.run_entry("counted")
+    if not short:
+        model._repeats.clear()
+    run = Entry.call
+
+    def interrupted(self: Entry, *given: Any) -> None:
+        monkeypatch.setattr(Entry, "call", fails)
+        with pytest.raises(MemoryError):
+            model.run_entry("counted")
+        monkeypatch.setattr(Entry, "call", run)
+        run(self, *given)
+
+    def fails(self: Entry, *given: Any) -> None:
+        run(self, *given)
+        raise MemoryError
+
+    monkeypatch.setattr(Entry, "call", interrupted)
+    with pytest.raises(StateError, match=r"`counted` failed part-way.*reset_state\(\)"):
+        model.run_entry("counted")
+    model.reset_state()
+    assert model.run_entry("counted").tolist() == [1]
+
+
 @pytest.mark.parametrize("how", [copy.copy, copy.deepcopy, pickle.dumps])
 @pytest.mark.parametrize("called", [False, True])
 def test_models_are_not_copied(program: Any, how: Callable[[Any], Any], called: bool) -> None:
@@ -265,7 +295,7 @@ def hold():
         held.set()
         done.wait()
 
-    with model._lock:
+    with model._turns.lock:
         model._alone(wait) if sys.argv[2] == "changing" else wait()
 
 other = threading.Thread(target=hold)

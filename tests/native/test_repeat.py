@@ -84,7 +84,7 @@ def test_a_failure_half_way_is_remembered(model: Model, short: list[int]) -> Non
         assert model.run_entry("divide", [7, 2]) == 3
     with pytest.raises((InputError, RunError), match="0"):
         model.run_entry("divide", [7, 0])
-    if model._broken:
+    if model._turns.broken:
         with pytest.raises(StateError, match="reset_state"):
             model.run_entry("step", [ids(1), 0])
 

@@ -87,11 +87,21 @@ def test_what_the_weights_are_read_from_stays(
         (home / name).hardlink_to(weights)
     before = weights.read_bytes()
     path = home / name.removesuffix(".data")
-    with pytest.raises(ExportError, match="is a file that the model is read from"):
+    with pytest.raises(ExportError, match="is a file that models are read from"):
         export(program, path, weights=home if folder else str(weights), external_data=True)
     assert weights.read_bytes() == before
-    with pytest.raises(ExportError, match="is a file that the model is read from"):
+    with pytest.raises(ExportError, match="is a file that models are read from"):
         export(tmp_path / "program.linnet", tmp_path / "program.linnet")
+
+
+@pytest.mark.parametrize("name", ["other.linnet", "linnet.toml", "nest.toml", "bindings.json"])
+def test_files_that_a_package_is_made_of_stay(program: Program, tmp_path: Path, name: str) -> None:
+    """Also those that the caller does not name."""
+    path = tmp_path / name
+    path.write_text("as it was", encoding="utf-8")
+    with pytest.raises(ExportError, match=rf"{name}` is a file that models are read from"):
+        export(program, path)
+    assert path.read_text(encoding="utf-8") == "as it was"
 
 
 @pytest.mark.parametrize(

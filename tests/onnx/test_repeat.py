@@ -124,10 +124,11 @@ def test_states_that_are_half_swapped_have_to_be_reset(
     assert model.run_entry("step", [ids(3), 0]).tolist() == [3]
 
 
+@pytest.mark.parametrize("base", [Exception, RuntimeError])
 def test_what_a_handler_raises_stays_what_it_is(
-    model: Model, monkeypatch: pytest.MonkeyPatch
+    model: Model, monkeypatch: pytest.MonkeyPatch, base: type[Exception]
 ) -> None:
-    class Stopped(Exception):
+    class Stopped(base):  # type: ignore[misc, valid-type]
         pass
 
     class Session:

@@ -15,14 +15,6 @@ class StateError(RuntimeError):
     while another begins inside it."""
 
 
-def half_changed(name: str) -> StateError:
-    """The error for what comes after a call of the entry `name` that failed part-way."""
-    return StateError(
-        f"an earlier call of `{name}` failed part-way and left the state half changed; call "
-        "reset_state() first"
-    )
-
-
 class RunError(RuntimeError):
     """A call that failed part-way: an index outside its axis, an integer divided by zero."""
 

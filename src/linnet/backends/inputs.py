@@ -40,6 +40,7 @@ NAMES = {
     DType.U64: "uint64", DType.F16: "float16", DType.BF16: "bfloat16", DType.F32: "float32",
     DType.F64: "float64",
 }  # fmt: skip
+_REAL = "biuf"  # NumPy's kinds of bools and numbers that are real
 _BY_NAME = {name: dtype for dtype, name in NAMES.items()}
 MAX_LIST = 1 << 20
 
@@ -220,10 +221,13 @@ class Reader:
             value = self._from_numbers(type_, value, what)
         name = str(value.dtype)
         found = _BY_NAME.get(name)
+        convert = f"{self.slot.name}.astype({{!r}})"
         if found is None:
             wanted = self._dtype(type_, None, what)
-            raise self.fail(f"{what} is {wanted}, but got an array of {name}")
-        self._same_dtype(type_, found, name, what, f"{self.slot.name}.astype({{!r}})")
+            way = f"; convert it with {convert.format(NAMES[wanted])}"
+            way = way if value.dtype.kind in _REAL else ""
+            raise self.fail(f"{what} is {wanted}, but got an array of {name}{way}")
+        self._same_dtype(type_, found, name, what, convert)
         self._shape(type_, tuple(value.shape), what)
         if self.arrays.own(value):
             return value

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+from linnet.backends.present import present_paths
 from linnet.cli.target import Target
 from linnet.ir import Op
 from linnet.ir.walk import walk
@@ -62,7 +63,10 @@ def op_calls(
         stages.append((name, module))
 
     binding = bind(target.program, target.block, target.generics)
-    made = lower(binding, target.entries, sizes=target.sizes, select=spy, observe=observe)
+    there = present_paths(binding, target.present)
+    made = lower(
+        binding, target.entries, present=there, sizes=target.sizes, select=spy, observe=observe
+    )
     at = [name for name, _ in stages].index("natives")
     asking = stages[at - 1][1]
     # Bodies of ops that a native answers are asked about too; the next pass drops them.

@@ -7,13 +7,16 @@ from pathlib import Path
 
 import click
 
-from linnet.cli.options import NUMERICS, SOURCE, parse_bindings
+from linnet.cli.options import NUMERICS, PRESENT, SOURCE, parse_bindings
 from linnet.diagnostics.escape import escape_text
+
+# One table of natives for each framework; `linnet run` knows two ways to use JAX's.
+BACKENDS = ("torch", "jax", "jax_source", "jax_model", "onnx", "onnx_model", "native")
 
 
 @click.command()
 @click.option(
-    "--backend", type=click.Choice(["torch", "jax", "onnx", "native"]),
+    "--backend", type=click.Choice(BACKENDS),
     help="Default: torch where it is installed, else native.",
 )  # fmt: skip
 @click.option("--device", default="cpu", show_default=True, help="Such as cpu or cuda.")
@@ -21,6 +24,7 @@ from linnet.diagnostics.escape import escape_text
 @click.option("--bind", "bindings", metavar="G=V", multiple=True, help="A generic's value.")
 @click.option("--root", metavar="BLOCK", help="The block, where several have entries.")
 @click.option("--numerics", type=click.Choice(NUMERICS), default="fast", show_default=True)
+@PRESENT
 @click.argument("file", metavar="FILE", type=SOURCE)
 def command(
     file: Path,
@@ -30,6 +34,7 @@ def command(
     bindings: tuple[str, ...],
     root: str | None,
     numerics: str,
+    present: tuple[str, ...],
 ) -> None:
     """List each op call of FILE, the implementations the backend has, which is chosen and why;
     then what the compiler's passes did, and where.
@@ -43,7 +48,7 @@ def command(
 
     if backend is None:
         backend = "torch" if find_spec("torch") is not None else "native"
-    target = read_target(file, root, entry, values)
-    calls, notes = op_calls(target, numerics, device, backend)
+    target = read_target(file, root, entry, values, present)
+    calls, notes = op_calls(target, numerics, device, backend.partition("_")[0])
     for line in (*describe(calls), *describe_notes(notes)):
         click.echo(escape_text(line, 2000))

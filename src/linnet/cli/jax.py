@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from linnet.cli.options import NUMERICS, SOURCE, parse_bindings
+from linnet.cli.options import NUMERICS, PRESENT, SOURCE, parse_bindings
 
 
 @click.command()
@@ -14,9 +14,15 @@ from linnet.cli.options import NUMERICS, SOURCE, parse_bindings
 @click.option("--bind", "bindings", metavar="G=V", multiple=True, help="A generic's value.")
 @click.option("--root", metavar="BLOCK", help="The block, where several have the entry.")
 @click.option("--numerics", type=click.Choice(NUMERICS), default="fast", show_default=True)
+@PRESENT
 @click.argument("file", metavar="FILE", type=SOURCE)
 def command(
-    file: Path, entry: str, bindings: tuple[str, ...], root: str | None, numerics: str
+    file: Path,
+    entry: str,
+    bindings: tuple[str, ...],
+    root: str | None,
+    numerics: str,
+    present: tuple[str, ...],
 ) -> None:
     """Print the Python source that JAX runs for one entry of FILE.
 
@@ -28,7 +34,7 @@ def command(
     from linnet.cli.target import read_target
     from linnet.jax import generate_source
 
-    target = read_target(file, root, entry, values)
+    target = read_target(file, root, entry, values, present)
     text = generate_source(
         target.program,
         target.block,
@@ -36,5 +42,6 @@ def command(
         target.generics,
         sizes=target.sizes,
         numerics=numerics,
+        present=target.present,
     )
     click.echo(text, nl=False)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from linnet.cli.options import NUMERICS, SOURCE, parse_bindings
+from linnet.cli.options import NUMERICS, PRESENT, SOURCE, parse_bindings
 
 
 @click.command()
@@ -19,10 +19,11 @@ from linnet.cli.options import NUMERICS, SOURCE, parse_bindings
               help="Write a model file instead of printing text.")  # fmt: skip
 @click.option("--weights", metavar="PATH", type=click.Path(exists=True, path_type=Path),
               help="Weights to put into the file.")  # fmt: skip
+@PRESENT
 @click.argument("file", metavar="FILE", type=SOURCE)
 def command(
     file: Path, entry: str, bindings: tuple[str, ...], root: str | None, numerics: str, opset: int,
-    output: Path | None, weights: Path | None,
+    output: Path | None, weights: Path | None, present: tuple[str, ...],
 ) -> None:  # fmt: skip
     """Print the ONNX model of one entry of FILE, or write it to a file.
 
@@ -32,6 +33,8 @@ def command(
     """
     if weights is not None and output is None:
         raise click.UsageError("--weights needs --output: a model with weights is no text")
+    if weights is not None and present:
+        raise click.UsageError("--weights says which parameters are there: leave --present out")
     values = parse_bindings(bindings)
     from linnet.cli.target import read_target
     from linnet.onnx import export_model, generate_text
@@ -40,14 +43,16 @@ def command(
 
     if output is not None:
         check_place(output, [file, weights])
-    target = read_target(file, root, entry, values)
+    target = read_target(file, root, entry, values, present)
     bound = bind(target.program, target.block, target.generics)
     if output is None:
-        text = generate_text(bound, entry, sizes=target.sizes, opset=opset, numerics=numerics)
+        text = generate_text(
+            bound, entry, sizes=target.sizes, opset=opset, numerics=numerics, present=target.present
+        )
         click.echo(text)
         return
-    lines = file / "bindings.json"
     export_model(
         bound, output, entry=entry, sizes=target.sizes, weights=weights, opset=opset,
-        bindings=lines if weights is not None and lines.is_file() else None, numerics=numerics,
+        bindings=target.bindings if weights is not None else None, numerics=numerics,
+        present=target.present,
     )  # fmt: skip

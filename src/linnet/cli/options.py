@@ -34,6 +34,11 @@ class SourcePath(click.Path):
 
 
 SOURCE = SourcePath()
+PRESENT = click.option(
+    "--present", metavar="PATH", multiple=True,
+    help="An optional parameter that is there, such as layers.{i}.attention.q_norm.weight; of a "
+    "model folder those that its bindings name are without saying.",
+)  # fmt: skip
 
 
 def parse_bindings(texts: Iterable[str]) -> dict[str, Bound]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from linnet.api import load_program
 from linnet.cli.options import Bound
 from linnet.cli.roots import choose_root, split_bindings
 from linnet.ir import Program
+from linnet.passes import bind
 from linnet.types import GenericArg
 
 
@@ -18,7 +19,8 @@ from linnet.types import GenericArg
 class Target:
     """A checked program with what is bound of it: block, entries and the values of generics.
 
-    `sizes` are those of the entries' own generics; a dimension left out stays symbolic.
+    `sizes` are those of the entries' own generics; a dimension left out stays symbolic. `present`
+    are the optional parameters that are there, `bindings` is a card's file of names of weights.
     """
 
     program: Program
@@ -26,6 +28,8 @@ class Target:
     entries: Sequence[str]
     generics: Mapping[str, Any]
     sizes: Mapping[str, GenericArg]
+    present: tuple[str, ...] = ()
+    bindings: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +37,22 @@ class _Source:
     path: Path
     root: str | None = None
     generics: Mapping[str, int | str] = field(default_factory=dict)
+    bindings: Path | None = None
 
 
 def read_target(
-    path: Path, root: str | None, entry: str | None, bindings: Mapping[str, Bound]
+    path: Path,
+    root: str | None,
+    entry: str | None,
+    bindings: Mapping[str, Bound],
+    present: Sequence[str] = (),
 ) -> Target:
     """Load and check `path` and choose what is bound.
 
-    A model folder gives its card's root and generics where `root` and `bindings` say nothing.
-    Raises `CompileError`, or misuse for what does not fit.
+    A model folder gives its card's root and generics where `root` and `bindings` say nothing, and
+    has the optional parameters that its bindings file names besides those of `present`, which are
+    paths or templates as in such a file. Raises `CompileError`, `BindError`, `WeightError`, or
+    misuse for what does not fit.
     """
     source = _source(path)
     program = load_program(source.path)
@@ -51,7 +62,25 @@ def read_target(
     own = {generic.name for generic in block.generics} if block is not None else set()
     defaults = {key: value for key, value in source.generics.items() if key in own}
     generics, sizes = split_bindings(program, block, entries, {**defaults, **bindings})
-    return Target(program, name, entries, generics, sizes)
+    made = Target(program, name, entries, generics, sizes, bindings=source.bindings)
+    return replace(made, present=_present(made, present))
+
+
+def _present(target: Target, named: Sequence[str]) -> tuple[str, ...]:
+    """The optional parameters among those that the bindings file or the command names."""
+    if target.bindings is None and not named:
+        return ()
+    from linnet.weights import manifest_of, read_bindings
+    from linnet.weights.errors import fail_all
+
+    binding = bind(target.program, target.block, target.generics)
+    manifest = manifest_of(binding)
+    found: set[str] = set()
+    for given in (target.bindings, {path: path for path in named}):
+        bound, problems = read_bindings(given or {}).expand(manifest)
+        fail_all(problems)
+        found.update(bound)
+    return tuple(p.path for p in binding.params if p.path in found and p.optional)
 
 
 def _source(path: Path) -> _Source:
@@ -60,4 +89,4 @@ def _source(path: Path) -> _Source:
     from linnet.nest.card import Card
 
     card = Card.read(path)
-    return _Source(card.source_path, card.source.root, card.generics)
+    return _Source(card.source_path, card.source.root, card.generics, card.bindings_path)

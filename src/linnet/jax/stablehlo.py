@@ -12,16 +12,17 @@ Shapes are static: every size of the entry has to be known.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import jax
 
 from linnet.backends.inputs import numpy_dtype
+from linnet.backends.present import present_paths
 from linnet.diagnostics import InternalError
 from linnet.ir import Program
 from linnet.jax.runtime.arrays import settings
-from linnet.jax.runtime.code import Settings, compiled, execute, generate
+from linnet.jax.runtime.code import EntryCode, Settings, compiled, execute, generate
 from linnet.jax.runtime.tree import Trees
 from linnet.passes import BindError, Binding, bind
 from linnet.types import (
@@ -46,14 +47,18 @@ def stablehlo(
     *,
     sizes: Mapping[str, GenericArg] | None = None,
     numerics: str = "fast",
+    present: Collection[str] = (),
 ) -> str:
-    """The text of the StableHLO module of one entry, all its parameters present."""
-    return str(build(bind(program, block, generics or {}), entry, sizes or {}, numerics))
+    """The text of the StableHLO module of one entry. Optional parameters are absent unless their
+    paths are in `present`."""
+    binding = bind(program, block, generics or {})
+    return str(build(binding, entry, sizes or {}, numerics, present_paths(binding, present)))
 
 
 def build(
-    binding: Binding, entry: str, sizes: Mapping[str, GenericArg], numerics: str = "fast"
-) -> Any:
+    binding: Binding, entry: str, sizes: Mapping[str, GenericArg], numerics: str,
+    present: frozenset[str],
+) -> Any:  # fmt: skip
     """The MLIR module, verified. Raises `BindError` for a size of the entry that is not given."""
     function = binding.program.entries(binding.block)[entry]
     own = set(binding.generics)
@@ -64,12 +69,12 @@ def build(
         )
     how = Settings(numerics, "cpu", whole=True, alone=True)
     title = str(binding.block or binding.program.root)
-    code = generate(binding, entry, how, None, sizes, title)
+    code = generate(binding, entry, how, present, sizes, title)
     callee = code.callee
     with settings():
         loaded = execute(code, binding, entry)
         run = compiled(code, binding, loaded.namespace[callee.name], keep_unused=True)
-        arguments, names = _arguments(binding, callee, loaded.namespace, code.generated.structs)
+        arguments, names = _arguments(binding, present, code, loaded.namespace)
         module = run.lower(*arguments).compiler_ir("stablehlo")
     results = list(names[STATE]) if callee.writes else []
     _name(module, names, results)
@@ -79,17 +84,20 @@ def build(
 
 
 def _arguments(
-    binding: Binding, callee: Any, namespace: Mapping[str, Any], structs: Mapping[str, str]
+    binding: Binding, present: frozenset[str], code: EntryCode, namespace: Mapping[str, Any]
 ) -> tuple[list[Any], dict[str, list[str]]]:
     """The entry's arguments as shapes, and the names of their arrays in order."""
+    callee, structs = code.callee, code.generated.structs
     trees = Trees(binding)
     kinds: dict[str, TensorType] = {p.path: p.type for p in binding.params}
     kinds.update((s.path, s.type) for s in binding.states)
     names: dict[str, list[str]] = {PARAMETER: [], STATE: [], INPUT: []}
     arguments: list[Any] = []
     if callee.takes_block:
-        arguments.append(trees.params(lambda path: _abstract(kinds[path])))
-        names[PARAMETER] = jax.tree.leaves(trees.params(lambda path: path))
+        there = {path: kind for path, kind in kinds.items() if path in present}
+        shapes = {path: _abstract(kind) for path, kind in there.items()}
+        arguments.append(trees.params(shapes.get))
+        names[PARAMETER] = jax.tree.leaves(trees.params({path: path for path in there}.get))
     if callee.takes_state:
         arguments.append(trees.states(lambda path: _abstract(kinds[path])))
         names[STATE] = jax.tree.leaves(trees.states(lambda path: path))

@@ -9,6 +9,7 @@ from typing import Any
 import onnx
 import onnx_ir as ir
 
+from linnet.backends.present import present_paths
 from linnet.backends.source import Source, bound, default_entry
 from linnet.diagnostics.escape import escape_text
 from linnet.onnx.emit.entry import MIN_OPSET, Job, Written, write_entry
@@ -133,20 +134,6 @@ def read_weights(
             tensors[first] = placed(plan.read(item))
             tied.update(dict.fromkeys(others, first))
     return tensors, tied, frozenset((*tensors, *tied))
-
-
-def present_paths(binding: Binding, present: Collection[str]) -> frozenset[str]:
-    """The paths of a model without weights: all but the optional ones that `present` leaves out."""
-    optional = {p.path for p in binding.params if p.optional}
-    if isinstance(present, str):
-        raise ValueError(f"`present` is a list of paths, not {escape_text(repr(present), 80)}")
-    unknown = [path for path in present if path not in optional]
-    if unknown:
-        named = escape_text(str(unknown[0]), 80)
-        known = ", ".join(sorted(optional)[:20]) or "none"
-        raise ValueError(f"`present` names `{named}`, which is no optional parameter; the optional "
-                         f"ones: {known}")  # fmt: skip
-    return frozenset(p.path for p in binding.params) - (optional - set(present))
 
 
 def check_options(opset: Any, numerics: Any) -> None:

@@ -17,7 +17,7 @@ from linnet.onnx.emit.errors import ExportError
 
 # Past this many bytes a file holds its weights beside it: protobuf ends at 2 GiB.
 EXTERNAL = 1_900_000_000
-_READ = (".linnet", ".safetensors", ".gguf", ".json")
+_READ = (".linnet", ".toml", ".safetensors", ".gguf", ".json")
 
 
 def data_path(path: Path) -> Path:
@@ -28,7 +28,7 @@ def data_path(path: Path) -> Path:
 def check_place(path: Path, read: Sequence[Any]) -> None:
     """Raises `ExportError` where no file can be made at `path`, and where one would take the place
     of what the model is made from: `read` holds sources, weights and bindings as callers give
-    them."""
+    them, and no file that is named as one of those is replaced."""
     if "\0" in str(path):
         raise ExportError(f"{_named(path)} is no path")
     with _named_errors(path):
@@ -39,9 +39,9 @@ def check_place(path: Path, read: Sequence[Any]) -> None:
         if path.exists() and not os.access(path, os.W_OK):
             raise ExportError(f"{_named(path)} cannot be written: it is read-only")
         for made in (path, data_path(path)):
-            if any(_same(made, known) for known in _files(read)):
-                raise ExportError(f"{_named(made)} is a file that the model is read from: "
-                                  "write it to another place")  # fmt: skip
+            if _is_source(made) or any(_same(made, known) for known in _files(read)):
+                raise ExportError(f"{_named(made)} is a file that models are read from: write to "
+                                  "another place")  # fmt: skip
 
 
 def save(model: ir.Model, path: Path, external_data: bool | None = None) -> None:
@@ -104,6 +104,12 @@ def _files(read: Sequence[Any]) -> Iterator[Path]:
                 yield from (p for p in path.iterdir() if p.suffix.lower() in _READ)
             else:
                 yield path
+
+
+def _is_source(made: Path) -> bool:
+    """Whether a file is there of a kind that models are read from: a package imports files that
+    nobody names here."""
+    return made.suffix.lower() in _READ and made.exists()
 
 
 def _same(made: Path, known: Path) -> bool:

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from linnet.backends.natives import NUMERICS
+from linnet.backends.present import present_paths
 from linnet.backends.source import Source, bound, default_entry
 from linnet.ir import Program as Checked
 from linnet.jax.runtime.arrays import settings, zeros_of
@@ -106,8 +107,8 @@ def _program(source: Source, options: Options, whole: bool) -> tuple[Program, di
 
 def _arrays(binding: Binding, options: Options) -> dict[str, jax.Array]:
     if options.weights is None:
-        absent = {p.path for p in binding.params if p.optional} - set(options.present)
-        return {p.path: zeros_of(p.type) for p in binding.params if p.path not in absent}
+        there = present_paths(binding, options.present)
+        return {p.path: zeros_of(p.type) for p in binding.params if p.path in there}
     with open_weights(options.weights) as opened:
         lines = None if options.bindings is None else read_bindings_file(options.bindings)
         return read_all(plan_load(manifest_of(binding), opened, lines, options.cast_dtype))
@@ -131,8 +132,11 @@ def generate_source(
     *,
     sizes: Mapping[str, GenericArg] | None = None,
     numerics: str = "fast",
+    present: Collection[str] = (),
 ) -> str:
-    """The Python module that runs one entry of a program, all its parameters present."""
+    """The Python module that runs one entry of a program. Optional parameters are absent unless
+    their paths are in `present`."""
     binding = bind(program, block, generics or {})
+    there = present_paths(binding, present)
     how = Settings(numerics, "cpu", scan=True)
-    return generate(binding, entry, how, None, sizes, block or program.root).generated.text
+    return generate(binding, entry, how, there, sizes, block or program.root).generated.text

@@ -12,8 +12,9 @@ import numpy as np
 from jax import lax
 
 from linnet.backends.checks import Bounds
-from linnet.backends.errors import InputError, half_changed
+from linnet.backends.errors import InputError
 from linnet.backends.inputs import Checked, numpy_dtype
+from linnet.backends.owner import Owner
 from linnet.backends.signature import Signature, entry_named, frozen
 from linnet.backends.source import block_args
 from linnet.backends.turns import Turns
@@ -124,7 +125,7 @@ def _refusals(entry: Signature) -> Iterator[None]:
         raise entry.fail(str(error)) from None
 
 
-class Model:
+class Model(Owner):
     """A loaded model: `model(...)` runs its default entry, `run_entry` any.
 
     `parameters` holds one array a path. States start at zero; a call takes over their storage, so
@@ -137,7 +138,6 @@ class Model:
         self._program = program
         self._parameters = dict(parameters)
         self._turns = Turns()
-        self._broken: str | None = None
         self._built: dict[Any, Any] = {}  # trees of parameters and of what is made of them
         self._state: Any = None
         self.reset_state()
@@ -167,8 +167,7 @@ class Model:
             program = self._program
             checked = program.read(name, inputs, generics)
             loaded = program.loaded(name, program.settings, checked)
-            if self._broken is not None:
-                raise half_changed(self._broken)
+            self._turns.whole()
             return self._run(name, loaded, checked)
 
     def _run(self, name: str, loaded: Loaded, checked: Checked) -> Any:
@@ -177,20 +176,22 @@ class Model:
         params = self._params(loaded) if callee.takes_block else None
         program._ready(loaded)
         if callee.writes:
-            self._broken = name
+            self._turns.failed(name)
         try:
             result, state = program.call(name, loaded, checked, params, self._state)
         except InputError:  # refused by code that looks at shapes: the state is whole if it is here
             if not any(map(is_gone, jax.tree.leaves(self._state))):
-                self._broken = None
+                self._turns.broken = None
             raise
         if callee.writes:
-            self._state, self._broken = state, None
+            self._state = state
         kinds = callee.function.result_types
-        if not kinds:
-            return None
-        made = outside(kinds[0], result)
-        return self._apart(made) if callee.takes_state else made
+        made = outside(kinds[0], result) if kinds else None
+        if kinds and callee.takes_state:
+            made = self._apart(made)
+        if callee.writes:
+            self._turns.broken = None  # last: a call that raises is never one that went well
+        return made
 
     def _params(self, loaded: Loaded) -> Any:
         key = loaded.code.stacked, loaded.code.plan.kept
@@ -242,12 +243,12 @@ class Model:
         self._turns.alone("`{}`", "reset_state")
         with self._turns.lock, settings():
             kinds = {s.path: s.type for s in self._program.binding.states}
-            self._broken = "reset_state"
+            self._turns.failed("reset_state")
             self._state = None  # free the old before the new is made
             self._state = self._program.trees.states(
                 lambda path: zeros_of(kinds[path], self._program.settings.bits)
             )
-            self._broken = None
+            self._turns.broken = None
 
     def state_paths(self) -> list[str]:
         """The paths of the model's states, in source order."""
@@ -262,8 +263,8 @@ class Model:
         self._turns.alone("`{}`", "state")
         with self._turns.lock:  # a call takes over the arrays
             found = {} if self._state is None else self._program.trees.flat_states(self._state)
-            if self._broken is not None and (path not in found or is_gone(found[path])):
-                raise half_changed(self._broken)
+            if path not in found or is_gone(found[path]):
+                self._turns.whole()
             array, dtype = found[path], numpy_dtype(kind)
             held = array.dtype != dtype
             return lax.bitcast_convert_type(array, dtype) if held else jnp.copy(array)

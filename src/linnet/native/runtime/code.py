@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from linnet.backends.owner import Owner
 from linnet.dims import Symbol
 from linnet.native.emit.blocks import Wanted
 from linnet.native.emit.module import Generated, ModuleWriter, Options
 from linnet.native.errors import RunError
 from linnet.native.natives.table import KERNELS, selector
 from linnet.native.runtime.front import Facts
-from linnet.native.runtime.owner import Owner
 from linnet.native.runtime.packing import Weights
 from linnet.native.runtime.profile import Node, Part, tree
 from linnet.native.toolchain.loading import open_object, symbol

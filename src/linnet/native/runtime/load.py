@@ -10,6 +10,7 @@ import numpy as np
 
 from linnet.backends.inputs import numpy_dtype
 from linnet.backends.natives import NUMERICS
+from linnet.backends.present import present_paths
 from linnet.backends.source import Source, bound
 from linnet.ir import Program
 from linnet.native.runtime import warm
@@ -143,7 +144,10 @@ def generate_source(
     *,
     sizes: Mapping[str, GenericArg] | None = None,
     numerics: str = "fast",
+    present: Collection[str] = (),
 ) -> str:
-    """The C++ that runs one entry of a program, all its parameters present."""
+    """The C++ that runs one entry of a program. Optional parameters are absent unless their paths
+    are in `present`."""
     binding = bind(program, block, generics or {})
-    return generate(binding, entry, numerics, None, sizes, str(block or program.root)).text
+    there = present_paths(binding, present)
+    return generate(binding, entry, numerics, there, sizes, str(block or program.root)).text

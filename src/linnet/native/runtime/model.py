@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
-from weakref import WeakSet
 
 import numpy as np
 
 from linnet.backends.checks import Bounds
 from linnet.backends.errors import InputError, StateError
 from linnet.backends.inputs import Checked, Reader, numpy_dtype
+from linnet.backends.owner import Owner
 from linnet.backends.recent import Recent
 from linnet.backends.repeat import Alike, key_of
 from linnet.backends.signature import Signature, entry_named, frozen
+from linnet.backends.turns import Turns
 from linnet.native.emit.module import Generated
 from linnet.native.runtime.code import Entry, Symbols, generate, load_symbols
 from linnet.native.runtime.front import Front
 from linnet.native.runtime.kept import Kept, entry_key
 from linnet.native.runtime.library import Library
 from linnet.native.runtime.memory import zeros
-from linnet.native.runtime.owner import Owner
 from linnet.native.runtime.packing import Weights
 from linnet.native.runtime.profile import Part
 from linnet.native.runtime.repeat import Repeat
@@ -72,11 +70,8 @@ class Model(Owner):
         self._paths: dict[Key, Path] = {}  # of compiled objects, where they are known
         self._repeats: Recent[Alike, Repeat | None] = Recent()  # None: they go the full way
         self._unkept: dict[Key, str | None] = {}  # what code is to be kept under
-        self._lock = threading.RLock()
-        self._changing = False
-        self._broken: str | None = None
+        self._turns = Turns()
         self._states = self._zeros()
-        _MODELS.add(self)
 
     @property
     def binding(self) -> Binding:
@@ -98,10 +93,10 @@ class Model(Owner):
     ) -> Any:
         """Runs an entry on a list or a dict of inputs. Raises `InputError` before anything runs
         where they do not fit; `generics` gives those of the entry that no input's shape shows."""
-        with self._lock:
+        with self._turns.lock:
             if type(inputs) is list:
                 inputs = tuple(inputs)  # the caller's own list may change meanwhile
-            alike = None if generics is not None or self._broken else key_of(name, inputs)
+            alike = None if generics is not None or self._turns.broken else key_of(name, inputs)
             repeat = None if alike is None else self._repeats.get(alike)
             call = None if repeat is None else repeat.take(inputs)
             if call is not None:
@@ -113,10 +108,7 @@ class Model(Owner):
             self._find(name, sizes)
             self._bounds.check(signature, checked)
             entry = self._entry(name, sizes)
-            if self._broken is not None:
-                raise StateError(
-                    f"{self._broken} and left the state half changed; call reset_state() first"
-                )
+            self._turns.whole()
             result = self._run(name, signature, entry, checked)
             if alike is not None and alike not in self._repeats:
                 needs = self._bounds.of(signature, sizes)
@@ -125,13 +117,15 @@ class Model(Owner):
 
     @contextmanager
     def _breaking(self, name: str, entry: Entry) -> Iterator[None]:
-        """Takes note of a call that fails after it may have changed the state."""
+        """Takes note of a call that fails after it may have changed the state. Raises `StateError`
+        where one within this call did: it may have come before this one's own work."""
         try:
             yield
         except BaseException:
             if entry.generated.writes:
-                self._broken = f"an earlier call of `{name}` failed part-way"
+                self._turns.failed(name)
             raise
+        self._turns.whole()
 
     def _run(self, name: str, signature: Signature, entry: Entry, checked: Checked) -> Any:
         function = entry.generated.function
@@ -148,16 +142,16 @@ class Model(Owner):
         """Changes what code the model has, or what that is bound to, the lock being held. No
         such change may begin inside another of the same thread: it would find that one half
         done."""
-        if self._changing:
+        if self._turns.changing:
             raise StateError(
                 "the model is being prepared or reset by what this call interrupts (from a "
                 "signal's handler or a finaliser); call again when that is over"
             )
-        self._changing = True
+        self._turns.changing = True
         try:
             return change()
         finally:
-            self._changing = False
+            self._turns.changing = False
 
     def _signature(self, name: str) -> Signature:
         function = entry_named(self._entries, name)
@@ -189,7 +183,7 @@ class Model(Owner):
     def prepare(self, *names: str, note: Callable[[], None] | None = None) -> None:
         """Has the code of entries ready before they are called, compiled side by side where the
         cache has none; `note` is called before any is compiled. Raises `NativeError`."""
-        with self._lock:
+        with self._turns.lock:
             # An open one has code for each dtype and shape.
             signatures = [s for name in names if not (s := self._signature(name)).is_open]
             for signature in signatures:
@@ -287,7 +281,7 @@ class Model(Owner):
     def profile(self, entry: str) -> list[Part]:
         """Where the time of an entry's calls went, for each form of it that was called: for models
         loaded with `profile`."""
-        with self._lock:
+        with self._turns.lock:
             return [each.profile() for key, each in self._loaded.items() if key[0] == entry]
 
     # --- state ----------------------------------------------------------------------------------
@@ -297,18 +291,18 @@ class Model(Owner):
 
     def reset_state(self) -> None:
         """Sets every state to zero. Memory that is not written to again is given back."""
-        with self._lock:
+        with self._turns.lock:
             self._alone(self._reset)
 
     def _reset(self) -> None:
         fresh = self._zeros()
         # Until every entry has the new ones, whatever interrupts this finds a state that is no
         # state; entries keep those they are bound to.
-        self._broken = "an earlier call of `reset_state` failed part-way"
+        self._turns.failed("reset_state")
         self._states = fresh
         for entry in self._loaded.values():
             self._bind(entry)
-        self._broken = None
+        self._turns.broken = None
 
     def state_paths(self) -> list[str]:
         """The paths of the model's states, in source order."""
@@ -318,18 +312,8 @@ class Model(Owner):
         """A copy of one state's present value."""
         if path not in self._states:
             raise KeyError(f"there is no state `{path}`")
-        with self._lock:
+        with self._turns.lock:
             return self._states[path].copy()
-
-    def forked(self) -> None:
-        """Called in a child process: lets go of the lock that a thread of the parent held."""
-        if self._lock.acquire(blocking=False):
-            self._lock.release()
-            return
-        self._lock, self._changing = threading.RLock(), False
-        self._broken = (
-            "the process was forked while another thread ran a call of the model, which stopped"
-        )
 
     # --- what it is -----------------------------------------------------------------------------
 
@@ -339,7 +323,7 @@ class Model(Owner):
         `weights_format` those that the format holds. To look at, and to fill in place before the
         first call; where a weight is held in another form than its floats, or is going to be, its
         array is a copy, made for whoever asks, that cannot be written to."""
-        with self._lock:
+        with self._turns.lock:
             found = self._alone(lambda: {p: self._weights.shown(p) for p in self._weights.paths})
         return MappingProxyType({p: array for p, array in found.items() if array is not None})
 
@@ -361,21 +345,8 @@ class Model(Owner):
             raise InputError("name an entry: the model has no default one")
         signature = self._signature(name)
         forms = signature.forms(signature.given_generics(generics))
-        with self._lock:
+        with self._turns.lock:
             return self._alone(lambda: self._code(name, forms)).text
-
-
-_MODELS: WeakSet[Model] = WeakSet()
-
-
-def _after_fork() -> None:
-    """In a child process the threads are gone that held locks, and what they did is half done."""
-    for model in list(_MODELS):
-        model.forked()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
 
 
 def _zeros(type_: TensorType, path: str) -> Array:

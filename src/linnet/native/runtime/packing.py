@@ -14,8 +14,8 @@ from weakref import ref
 
 import numpy as np
 
+from linnet.backends.owner import Owner
 from linnet.native.runtime.library import Library, address
-from linnet.native.runtime.owner import Owner
 from linnet.passes import Storage
 from linnet.passes.storage import Group, Joined
 

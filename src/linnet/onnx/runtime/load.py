@@ -6,10 +6,11 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from linnet.backends.present import present_paths
 from linnet.backends.source import Source, bound, default_entry
 from linnet.onnx.emit.dtypes import NUMPY, concrete
 from linnet.onnx.emit.members import shape_of
-from linnet.onnx.export import DEFAULT_OPSET, check_options, present_paths, read_weights
+from linnet.onnx.export import DEFAULT_OPSET, check_options, read_weights
 from linnet.onnx.runtime.memory import Memory
 from linnet.onnx.runtime.model import Model
 from linnet.onnx.runtime.session import Options, known_providers, known_threads

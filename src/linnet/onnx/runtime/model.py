@@ -10,8 +10,9 @@ import numpy as np
 import onnx_ir as ir
 
 from linnet.backends.checks import Bounds
-from linnet.backends.errors import InputError, half_changed
+from linnet.backends.errors import InputError
 from linnet.backends.inputs import Checked, Reader
+from linnet.backends.owner import Owner
 from linnet.backends.recent import Recent
 from linnet.backends.repeat import Alike, key_of
 from linnet.backends.signature import Signature, entry_named
@@ -42,7 +43,7 @@ from linnet.passes import Binding
 from linnet.types import GenericArg, TensorType
 
 
-class Model:
+class Model(Owner):
     """A loaded model: `model(...)` runs its default entry, `run_entry` any.
 
     Every entry is a session made when first called; all of them read one copy of the weights.
@@ -75,7 +76,6 @@ class Model:
         self._repeats: Recent[Alike, Repeat | None] = Recent()  # None: they go the full way
         self._bounds = Bounds(binding)
         self._turns = Turns()
-        self._broken: str | None = None
 
     # --- calls ----------------------------------------------------------------------------------
 
@@ -96,7 +96,7 @@ class Model:
         self._turns.alone("a call of `{}`", name)
         with self._turns.lock:
             given = tuple(inputs) if isinstance(inputs, list) else inputs
-            alike = None if generics is not None or self._broken else key_of(name, given)
+            alike = None if generics is not None or self._turns.broken else key_of(name, given)
             repeat = None if alike is None else self._repeats.get(alike)
             held = None if repeat is None else repeat.take(given)
             if repeat is not None and held is not None:
@@ -111,8 +111,7 @@ class Model:
             ]
             sizes = signature.sizes(checked.generics)
             session = self._session(name, signature, checked, sizes, arrays)
-            if self._broken is not None:
-                raise half_changed(self._broken)
+            self._turns.whole()
             result = self._run(name, session, session.shapes(sizes), arrays)
             if alike is not None and alike not in self._repeats:
                 needs = self._bounds.of(signature, signature.forms(checked.generics))
@@ -128,12 +127,12 @@ class Model:
             made = assembled(session.written.result, results)
         except BaseException:
             if session.writes_in_place():
-                self._broken = name
+                self._turns.failed(name)
             raise
         if written:  # last, so that a call that fails before changes nothing
-            self._broken = name
+            self._turns.failed(name)
             self._states.swap(written)
-            self._broken = None
+            self._turns.broken = None
         return made
 
     def _signature(self, name: str) -> Signature:
@@ -204,10 +203,10 @@ class Model:
         """Sets every state to zero."""
         self._turns.alone("`{}`", "reset_state")
         with self._turns.lock:
-            self._broken = "reset_state"
+            self._turns.failed("reset_state")
             for buffer in self._states.buffers.values():
                 buffer.array.fill(0)
-            self._broken = None
+            self._turns.broken = None
 
     def state_paths(self) -> list[str]:
         """The paths of the model's states, in source order."""

@@ -23,7 +23,8 @@ from linnet.onnx.runtime.states import Buffer, States
 from linnet.onnx.runtime.values import Array, to_ort
 from linnet.types import DType
 
-# What the runtime raises; anything else comes from a signal's handler.
+# What the runtime raises; anything else, a class made of one of these too, comes from a signal's
+# handler.
 _PROBLEMS: tuple[type[Exception], ...] = (RuntimeError, *(
     kind for kind in vars(ort.capi.onnxruntime_pybind11_state).values()
     if isinstance(kind, type) and issubclass(kind, Exception)
@@ -38,6 +39,7 @@ _INDEX = re.compile(
     r"idx=(?P<a>-?\d+) must be within the inclusive range \[-?\d+,(?P<last>-?\d+)\]"
     r"|invalid index found, index = (?P<b>-?\d+)"
 )
+_FILE = re.compile(r"^\S+\.(?:cc|h):\d+ \S+ ")  # of the runtime's own
 _PAST = {str(dtype.integer_range[1]) for dtype in (DType.I32, DType.I64)}  # see `emit.indices`
 
 
@@ -45,7 +47,7 @@ def _reason(why: str) -> str:
     """The runtime's reason; where it is an index, as the program means it."""
     found = _INDEX.search(why)
     if found is None:
-        return why
+        return _FILE.sub("", why)
     number = found["a"] or found["b"]
     index = "an index" if number in _PAST else f"index {number}"
     axis = f"an axis of extent {int(found['last']) + 1}" if found["last"] else "its axis"
@@ -181,6 +183,8 @@ class EntrySession:
         try:
             self.session.run_with_iobinding(binding)
         except _PROBLEMS as error:
+            if type(error) not in _PROBLEMS:
+                raise
             raise RunError(self._told(str(error))) from None
         return results, swapped
 

@@ -15,6 +15,7 @@ _BOUNDS = re.compile(
     r"|.*index out of bounds: 0 <= \w+ < (?:(\d+)L?|\w+)$",
     re.DOTALL,
 )
+_PROBLEMS = (RuntimeError, IndexError, ZeroDivisionError)
 _WORDS = {
     "ZeroDivisionError": "integer division by zero",
     "index out of range in self": "an index lies outside its axis",
@@ -24,7 +25,7 @@ _WORDS = {
 def refusal(entry: str, error: BaseException) -> RunError | None:
     """The error for a value that the program has no meaning for; None for every other failure,
     such as too little memory."""
-    if not isinstance(error, IndexError | ZeroDivisionError) and type(error) is not RuntimeError:
+    if type(error) not in _PROBLEMS:  # a class of its own is another's, or a signal's handler's
         return None
     said = str(error)
     if _MEMORY.search(said):

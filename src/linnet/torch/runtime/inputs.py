@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from linnet.backends.inputs import Reader as AnyReader
+from linnet.backends.inputs import numpy_dtype
 from linnet.backends.signature import Signature
 from linnet.torch.emit.dtypes import STORED, WIDE
 from linnet.types import DType, GenericArg, TensorType, Type
@@ -28,11 +29,11 @@ class Tensors:
 
     def array(self, value: Any, dtype: DType) -> torch.Tensor:
         array = np.ascontiguousarray(value).reshape(value.shape)
-        if not array.flags.writeable:
+        if not array.flags.writeable or min(array.strides, default=0) < 0:  # along one element
             array = array.copy()
         if dtype is DType.BF16:
             return torch.from_numpy(array.view(np.uint16)).view(torch.bfloat16)
-        return torch.from_numpy(array)
+        return torch.from_numpy(array.view(numpy_dtype(dtype)))  # C has two of 64 bits, PyTorch one
 
     def absent(self, type_: Type, generics: Mapping[Any, GenericArg]) -> None:
         return None

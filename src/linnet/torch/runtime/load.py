@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from linnet.backends.natives import NUMERICS
+from linnet.backends.present import present_paths
 from linnet.backends.source import Source, bound, default_entry
 from linnet.ir import Program
 from linnet.passes import Binding, bind
@@ -53,8 +54,8 @@ def load(
     manifest = manifest_of(binding)
     epoch = Epoch()
     if weights is None:
-        absent = {p.path for p in binding.params if p.optional} - set(present)
-        tensors = {p.path: _zeros(p.type, place_on) for p in binding.params if p.path not in absent}
+        there = present_paths(binding, present)
+        tensors = {p.path: _zeros(p.type, place_on) for p in binding.params if p.path in there}
         return _assemble(binding, settings, default, tensors, place_on, epoch)
     with open_weights(weights) as opened:
         lines = None if bindings is None else read_bindings_file(bindings)
@@ -141,8 +142,11 @@ def generate_source(
     numerics: str = "fast",
     device: str = "cpu",
     trainable: bool = False,
+    present: Collection[str] = (),
 ) -> str:
-    """The Python module that runs one entry of a program, all its parameters present."""
+    """The Python module that runs one entry of a program. Optional parameters are absent unless
+    their paths are in `present`."""
     binding = bind(program, block, generics or {})
+    there = present_paths(binding, present)
     settings = Settings(numerics, False, trainable, device)
-    return generate(binding, entry, settings, None, sizes, block or program.root).generated.text
+    return generate(binding, entry, settings, there, sizes, block or program.root).generated.text

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
-from linnet.backends.errors import InputError, half_changed
+from linnet.backends.errors import InputError
 from linnet.backends.inputs import Checked
 from linnet.backends.signature import Signature, frozen
 from linnet.passes import Binding
@@ -42,7 +42,6 @@ class Model(Container):
     _linnet: Shared
     _states: dict[str, torch.Tensor]
     _live: Live
-    _broken: str | None
 
     def __init__(self, shared: Shared, states: dict[str, torch.Tensor], epoch: Epoch) -> None:
         super().__init__(epoch)
@@ -50,7 +49,6 @@ class Model(Container):
         own["_linnet"] = shared
         own["_states"] = states
         own["_live"] = Live()
-        own["_broken"] = None
 
     # --- calls ----------------------------------------------------------------------------------
 
@@ -76,8 +74,7 @@ class Model(Container):
             checked = Reader(signature, self.device).read(inputs, generics)
             self._linnet.bounds.check(signature, checked)
             loaded = self._loaded(name, signature, checked, layout)
-            if self._broken is not None:
-                raise half_changed(self._broken)
+            self._live.turns.whole()
             return self._run(name, signature, loaded, checked)
 
     def _run(self, name: str, signature: Signature, loaded: Loaded, checked: Checked) -> Any:
@@ -98,7 +95,7 @@ class Model(Container):
                 return self._outside(kinds[0], result, loaded) if kinds else None
         except BaseException as error:
             if writes:
-                self.__dict__["_broken"] = name
+                self._live.turns.failed(name)
             refused = refusal(name, error)
             if refused is None:
                 raise
@@ -229,16 +226,17 @@ class Model(Container):
 
     def reset_state(self) -> None:
         """Sets every state to zero."""
-        self._live.turns.alone("`{}`", "reset_state")
-        with self._live.turns.lock, torch.no_grad():
-            self.__dict__["_broken"] = "reset_state"
+        turns = self._live.turns
+        turns.alone("`{}`", "reset_state")
+        with turns.lock, torch.no_grad():
+            turns.failed("reset_state")
             for path, state in self._states.items():
                 if state.device.type == "cpu" and state.nbytes > LARGE_STATE:
                     self._states[path] = lazy_zeros(tuple(state.shape), state.dtype, state.device)
                     self._epoch.value += 1
                 else:
                     state.zero_()
-            self.__dict__["_broken"] = None
+            turns.broken = None
 
     def state_paths(self) -> list[str]:
         """The paths of the model's states, in source order."""
@@ -306,6 +304,17 @@ class Model(Container):
             self._live.loaded.clear()
             self._epoch.value += 1
         return self
+
+    def __copy__(self) -> Model:
+        made = self.__class__.__new__(self.__class__)
+        made.__dict__.update(self.__dict__)
+        return made
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise TypeError(
+            "a model with its generated code cannot be pickled: save its state_dict(), and load "
+            "the model again with those weights"
+        )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Model:
         with self._live.turns.lock:

@@ -1,0 +1,19 @@
+"""Objects that own what Python's ways to copy do not know of."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+
+class Owner:
+    """Holds memory or states that only it may free or hand on, so that there cannot be a second one
+    for the same: `copy`, `deepcopy` and `pickle` raise `TypeError`."""
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        kind = type(self)
+        parts = kind.__module__.split(".")
+        backend = {"jax": "JAX", "onnx": "ONNX Runtime"}.get(parts[1], parts[1])
+        raise TypeError(
+            f"a {kind.__name__} of the {backend} backend holds compiled code and memory of its "
+            "own, which cannot be copied or pickled: load the model again"
+        )
