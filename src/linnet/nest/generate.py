@@ -34,7 +34,8 @@ class Sampling:
 
     def __post_init__(self) -> None:
         if not _is_temperature(self.temperature):
-            fail("E5026", f"the temperature is {_shown(self.temperature)}; it has to be finite and not below 0")
+            shown = _shown(self.temperature)
+            fail("E5026", f"the temperature is {shown}; it has to be finite and not below 0")
         object.__setattr__(self, "temperature", float(self.temperature))
         if not _is_whole(self.seed, 1 << 64):
             fail("E5026", f"the seed is {_shown(self.seed)}; it has to be from 0 to 2**64 - 1")
