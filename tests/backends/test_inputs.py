@@ -21,6 +21,9 @@ torch = pytest.importorskip("torch")
 TEXT = """
 module m
 pub enum Kind { Plain, Twice }
+pub entry any<N: Dim, T: Float>(x: Tensor[N, 2; T], kind: Kind = Kind.Plain) -> Tensor[N, 2; T] {
+    return x
+}
 pub entry floats<N: Dim>(x: Tensor[N, 2; f32], kind: Kind = Kind.Plain) -> Tensor[N, 2; f32] {
     return match kind { Kind.Plain => x, Kind.Twice => x + x }
 }
@@ -34,8 +37,8 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Program:
     return linnet.load_program(path)
 
 
-def read(program: Program, inputs: Any, generics: Any = None) -> list[Any]:
-    signature = Signature("floats", program.entries(None)["floats"], {})
+def read(program: Program, inputs: Any, generics: Any = None, entry: str = "floats") -> list[Any]:
+    signature = Signature(entry, program.entries(None)[entry], {})
     return Reader(signature, NumPyArrays()).read(inputs, generics).values
 
 
@@ -71,7 +74,7 @@ def test_generics_are_a_dict(program: Program) -> None:
 
 @pytest.mark.parametrize(("name", "shown"), [([1], r"\[1\]"), (None, "None"), ("a\nb", r"a\\nb")])
 def test_an_entry_of_any_other_name(program: Program, name: Any, shown: str) -> None:
-    with pytest.raises(InputError, match=f"there is no entry `{shown}`; .*entries: floats"):
+    with pytest.raises(InputError, match=f"there is no entry `{shown}`; .*entries: any, floats"):
         entry_named(program.entries(None), name)
 
 
@@ -91,3 +94,11 @@ def test_arrays_of_another_byte_order_have_a_way_out(program: Program) -> None:
         read(program, [np.zeros((1, 2), ">f4"), "Plain"])
     with pytest.raises(InputError, match=r"an array of complex64$"):
         read(program, [np.zeros((1, 2), np.complex64), "Plain"])
+    with pytest.raises(
+        InputError, match=r"is T, but got .* >f4; convert it, as with x.astype\('float32'\)"
+    ):
+        read(program, [np.zeros((1, 2), ">f4"), "Plain"], entry="any")
+    with pytest.raises(InputError, match=r"is T, but got .* complex64$"):
+        read(program, [np.zeros((1, 2), np.complex64), "Plain"], entry="any")
+    with pytest.raises(InputError, match=r"is bf16, but got .* >f4; convert it with .*'bfloat16'"):
+        read(program, [np.zeros((1, 2), ">f4"), "Plain"], {"T": "bf16"}, entry="any")

@@ -119,3 +119,23 @@ def test_exact_numerics_runs_bodies(source: str, capsys: Capture) -> None:
     lines = explain(source, capsys, "--numerics", "exact")
     assert not [line for line in lines if ": chosen" in line and "body: chosen" not in line]
     assert any("not under exact numerics" in line for line in lines)
+
+
+OPERATORS = """\
+module ops
+
+use std.nn.activations::{silu}
+
+pub entry run<N: Dim>(x: Tensor[N; f32]) -> Tensor[N; f32] { return silu(x) }
+"""
+
+
+def test_a_loaded_onnx_model_has_the_runtimes_operators(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "ops.linnet"
+    path.write_text(OPERATORS, encoding="utf-8")
+    chosen = {}
+    for backend in ("onnx", "onnx_model"):
+        assert main(["explain", "--backend", backend, str(path)]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        chosen[backend] = [line.split(":")[0].strip() for line in lines if ": chosen" in line]
+    assert chosen == {"onnx": ["Swish"], "onnx_model": ["QuickGelu"]}

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from linnet.cli.app import main
 
@@ -27,6 +30,14 @@ pub block Model<Layers: Dim> {
             y = layer.forward(y)
         }
         return head.forward(y)
+    }
+}
+
+pub block Other {
+    sub tail: Linear<4, 4, f32>
+
+    pub entry run<B: Dim>(x: Tensor[B, 4; f32]) -> Tensor[B, 4; f32] {
+        return tail.forward(x)
     }
 }
 """
@@ -65,8 +76,8 @@ COMMANDS = {
     "native": ("native", "--entry", "forward"),
     "stablehlo": ("stablehlo", "--entry", "forward", "--bind", "B=3"),
     "onnx": ("onnx", "--entry", "forward"),
-    "explain onnx": ("explain", "--backend", "onnx"),
-    "explain jax_source": ("explain", "--backend", "jax_source"),
+    "explain onnx": ("explain", "--entry", "forward", "--backend", "onnx"),
+    "explain jax_source": ("explain", "--entry", "forward", "--backend", "jax_source"),
 }
 BOTH = ("--present", "layers.{i}.bias", "--present", "head.bias")
 
@@ -111,10 +122,99 @@ def test_a_cards_bindings_say_which_are_there(source: Path, capsys: Capture) -> 
     assert "layers.1.bias" in shown and "head.bias" not in shown
 
 
-def test_what_is_no_parameter_is_named(source: Path, capsys: Capture) -> None:
+def test_lines_for_another_block_say_nothing(source: Path, capsys: Capture) -> None:
+    """A card's bindings are for its own root."""
+    (source.parent / "nest.toml").write_text(CARD, encoding="utf-8")
+    names = source.parent / "names.json"
+    names.write_text(NAMES, encoding="utf-8")
+    given = ["torch", "--entry", "run", "--root", "Other", str(source.parent)]
+    assert main(given) == 0
+    assert "def Other_run(" in capsys.readouterr().out
+    names.unlink()
+    assert main(given) == 0
+
+
+@pytest.mark.parametrize(
+    "path", ["head.bios", "a.b", "", "head.weight", "layers.9.bias", "{", "\x1b[2J"]
+)
+def test_what_is_no_optional_parameter_is_named(source: Path, path: str, capsys: Capture) -> None:
     given = ["torch", "--entry", "forward", "--bind", "Layers=2", str(source)]
-    assert main([*given, "--present", "head.bios"]) == 1
-    assert "head.bios" in capsys.readouterr().err
+    assert main([*given, "--present", path]) == 2
+    error = capsys.readouterr().err
+    assert "--present names `" in error and "\x1b" not in error
+    assert "is no optional parameter of the model (`head.bias`, `layers.0.bias`" in " ".join(
+        error.split()
+    )
+
+
+HALF = """\
+module half
+
+use std.nn.linear::{Linear}
+
+pub block Inner {
+    sub a: Linear<4, 4, f32>
+    sub b: Linear<4, 4, f32>? = none
+
+    pub fn forward<B: Dim>(x: Tensor[B, 4; f32]) -> Tensor[B, 4; f32] {
+        let y = a.forward(x)
+        return match b { some(c) => c.forward(y), none => y }
+    }
+}
+
+pub block Model {
+    sub extra: Inner? = none
+
+    pub entry forward<B: Dim>(x: Tensor[B, 4; f32]) -> Tensor[B, 4; f32] {
+        return match extra { some(c) => c.forward(x), none => x }
+    }
+}
+"""
+LOADERS = ("linnet.torch.load", "linnet.jax.load_model", "linnet.jax.load_source_model",
+           "linnet.onnx.load_model", "linnet.native.load")  # fmt: skip
+
+
+@pytest.mark.parametrize("path", ["extra.a.bias", "extra.b.weight"])
+def test_half_a_block_is_refused(tmp_path: Path, path: str, capsys: Capture) -> None:
+    source = tmp_path / "half.linnet"
+    source.write_text(HALF, encoding="utf-8")
+    said = "names parts of `extra` without `extra.a.weight`, which it needs"
+    for command in COMMANDS.values():
+        assert main([*command, "--present", path, str(source)]) == 2
+        assert said in " ".join(capsys.readouterr().err.split())
+    for loader in LOADERS:
+        module, _, name = loader.rpartition(".")
+        load = getattr(pytest.importorskip(module), name)
+        with pytest.raises(ValueError, match=said):
+            load(source, present=[path])
+        x = np.ones((2, 4), np.float32)
+        whole = load(source, present=["extra.a.weight", path.replace("b.weight", "a.bias")])
+        assert not np.asarray(whole.run_entry("forward", [x])).any()
+        assert np.asarray(load(source).run_entry("forward", [x])).all()
+
+
+@pytest.mark.parametrize("present", [[["head.bias"]], "head.bias", 3, [None]])
+def test_what_is_no_list_of_paths(source: Path, present: Any) -> None:
+    for loader in LOADERS:
+        module, _, name = loader.rpartition(".")
+        load = getattr(pytest.importorskip(module), name)
+        with pytest.raises(ValueError, match="`present`"):
+            load(source, root="Model", generics={"Layers": 2}, present=present)
+
+
+def test_a_package_has_its_names_beside_it(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "linnet.toml").write_text('[package]\nname = "toy"\nversion = "0.1.0"\n')
+    (tmp_path / "src" / "lib.linnet").write_text(SOURCE.partition("pub block Other")[0])
+    (tmp_path / "bindings.json").write_text(NAMES.replace("{i}", "0"), encoding="utf-8")
+    given = ["--bind", "Layers=1", str(tmp_path)]
+    shown = told(capsys, "stablehlo", *given)
+    assert parameters(shown) == {"layers.0.weight", "layers.0.bias", "head.weight"}
+    weights, made = tmp_path / "w.safetensors", tmp_path / "m.onnx"
+    names = {"h.0.weight": (4, 4), "h.0.bias": (4,), "head.weight": (4, 4)}
+    save_file({name: np.ones(shape, np.float32) for name, shape in names.items()}, weights)
+    assert told(capsys, "onnx", "--weights", str(weights), "-o", str(made), *given) == ""
+    assert made.stat().st_size > 0
 
 
 def test_weights_say_it_themselves(source: Path, tmp_path: Path, capsys: Capture) -> None:

@@ -9,6 +9,7 @@ import pickle
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -61,8 +62,32 @@ INSIDE = {
 }
 
 
+OF_ONE = {
+    "`deepcopy`": ("torch", copy.deepcopy),
+    "`to`": ("torch", lambda model: model.to("cpu")),
+    "an assignment to `parameters`": (
+        "jax_model", lambda model: setattr(model, "parameters", {}),
+    ),
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("what", list(INSIDE))
 def test_a_call_inside_another(model: Any, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    refused_inside(model, what, INSIDE[what], monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("model", "what"), [(backend, what) for what, (backend, _) in OF_ONE.items()],
+    indirect=["model"],
+)  # fmt: skip
+def test_a_change_inside_a_call(model: Any, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    refused_inside(model, what, OF_ONE[what][1], monkeypatch)
+
+
+def refused_inside(
+    model: Any, what: str, change: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the midst of a call, which goes on as if it had not been asked for."""
     model.run_entry("add", {"x": ones()})
     check = Bounds.check
     refused: list[str] = []
@@ -70,7 +95,7 @@ def test_a_call_inside_another(model: Any, what: str, monkeypatch: pytest.Monkey
     def interrupted(*args: Any) -> None:
         """As a signal's handler would come in."""
         with pytest.raises(StateError, match="began inside a call of the same thread") as error:
-            INSIDE[what](model)
+            change(model)
         refused.append(str(error.value))
         check(*args)
 
@@ -140,7 +165,7 @@ if child == 0:
         try:
             model.run_entry("add", {"x": ones})
         except StateError as error:
-            assert "forked while another thread ran a call" in str(error)
+            assert "forked while another thread used the model" in str(error)
             model.reset_state()
             model.run_entry("add", {"x": ones})
             code = 0 if np.asarray(model.state("first")).tolist() == [1, 1, 1] else 2
@@ -180,9 +205,15 @@ def test_a_copy_has_states_of_its_own_or_is_refused(model: Any, how: Any) -> Non
     assert np.asarray(model.state("first")).tolist() == [2, 2, 2]
 
 
+@pytest.mark.parametrize("model", ["jax_model", "jax_source", "onnx_model"], indirect=True)
+def test_a_copy_of_a_class_of_the_callers(model: Any) -> None:
+    model.__class__ = type("Own", (type(model),), {"__module__": "__main__"})
+    with pytest.raises(TypeError, match=r"a Model of the (JAX|ONNX Runtime) backend"):
+        copy.deepcopy(model)
+
+
+@pytest.mark.parametrize("model", ["torch"], indirect=True)
 def test_a_copy_of_a_broken_model_is_broken(model: Any) -> None:
-    if "torch" not in type(model).__module__:
-        pytest.skip("only PyTorch's are copied")
     model._live.turns.failed("add")
     twin = copy.deepcopy(model)
     with pytest.raises(StateError, match="`add` failed part-way"):

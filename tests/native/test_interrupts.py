@@ -308,7 +308,7 @@ if child == 0:
         try:
             model.run_entry("counted")
         except StateError as error:
-            assert "forked while another thread ran a call" in str(error)
+            assert "forked while another thread used the model" in str(error)
             model.reset_state()
             code = 0 if model.run_entry("counted").tolist() == [1] else 2
     finally:

@@ -223,16 +223,25 @@ class Reader:
         found = _BY_NAME.get(name)
         convert = f"{self.slot.name}.astype({{!r}})"
         if found is None:
-            wanted = self._dtype(type_, None, what)
-            way = f"; convert it with {convert.format(NAMES[wanted])}"
-            way = way if value.dtype.kind in _REAL else ""
-            raise self.fail(f"{what} is {wanted}, but got an array of {name}{way}")
+            raise self._no_dtype(type_, value.dtype, what, convert)
         self._same_dtype(type_, found, name, what, convert)
         self._shape(type_, tuple(value.shape), what)
         if self.arrays.own(value):
             return value
         made = self.arrays.array(value, found)
         return self._kept(made, value, found) if type_ is self.slot.bound else made
+
+    def _no_dtype(self, type_: TensorType, dtype: Any, what: str, convert: str) -> InputError:
+        """For an array of a dtype that Linnet does not have, such as one of another byte order."""
+        wanted = type_.dtype if isinstance(type_.dtype, DType) else self.known.get(type_.dtype)
+        if getattr(dtype, "kind", "") not in _REAL:
+            way = ""
+        elif isinstance(wanted, DType):
+            way = f"; convert it with {convert.format(NAMES[wanted])}"
+        else:
+            near = _BY_NAME.get(dtype.newbyteorder("=").name, DType.F64)
+            way = f"; convert it, as with {convert.format(NAMES[near])}"
+        return self.fail(f"{what} is {wanted or type_.dtype}, but got an array of {dtype}{way}")
 
     def _same_dtype(
         self, type_: TensorType, found: DType | None, shown: str, what: str, convert: str

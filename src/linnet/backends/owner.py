@@ -10,9 +10,9 @@ class Owner:
     for the same: `copy`, `deepcopy` and `pickle` raise `TypeError`."""
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        kind = type(self)
-        parts = kind.__module__.split(".")
-        backend = {"jax": "JAX", "onnx": "ONNX Runtime"}.get(parts[1], parts[1])
+        own = [kind for kind in type(self).__mro__ if kind.__module__.startswith("linnet.")]
+        kind, area = own[0], own[0].__module__.split(".")[1]
+        backend = {"jax": "JAX", "onnx": "ONNX Runtime"}.get(area, area)
         raise TypeError(
             f"a {kind.__name__} of the {backend} backend holds compiled code and memory of its "
             "own, which cannot be copied or pickled: load the model again"

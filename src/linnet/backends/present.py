@@ -2,22 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from typing import Any
 
 from linnet.diagnostics.escape import escape_text
-from linnet.passes import Binding
+from linnet.weights.manifest import Manifest
+
+_LISTED = 20
 
 
-def present_paths(binding: Binding, present: Collection[str]) -> frozenset[str]:
+def present_paths(manifest: Manifest, present: Collection[Any]) -> frozenset[str]:
     """The paths of a model without weights: all but the optional ones that `present` leaves out.
-    Raises `ValueError` for names of none."""
-    optional = {p.path for p in binding.params if p.optional}
+
+    Raises `ValueError` for names of no optional parameter, and for a part of an optional block
+    without all that the block needs.
+    """
     if isinstance(present, str) or not isinstance(present, Collection):
         raise ValueError(f"`present` is a list of paths, not {escape_text(repr(present), 80)}")
-    unknown = [path for path in present if path not in optional]
-    if unknown:
-        named = escape_text(str(unknown[0]), 80)
-        known = ", ".join(sorted(optional)[:20]) or "none"
-        raise ValueError(f"`present` names `{named}`, which is no optional parameter; the optional "
-                         f"ones: {known}")  # fmt: skip
-    return frozenset(p.path for p in binding.params) - (optional - set(present))
+    optional = {p.path for p in manifest.params if p.optional or p.within}
+    for path in present:
+        if not isinstance(path, str) or path not in optional:
+            known = listed(optional) or "it has none"
+            raise ValueError(f"`present` names {listed([path])}, which is no optional parameter "
+                             f"of the model ({known})")  # fmt: skip
+    there = frozenset(present)
+    blocks = {p.within for p in manifest.params if p.within}
+    for block in sorted(b for b in blocks if any(path.startswith(f"{b}.") for path in there)):
+        missing = [
+            p.path for p in manifest.params
+            if p.within == block and not p.optional and p.path not in there
+        ]  # fmt: skip
+        if missing:
+            raise ValueError(f"`present` names parts of `{block}` without {listed(missing)}, which "
+                             "it needs")  # fmt: skip
+    return frozenset(p.path for p in manifest.params if p.path not in optional) | there
+
+
+def listed(names: Iterable[object]) -> str:
+    """Names of a message, the first of many."""
+    found = [f"`{escape_text(str(name), 80)}`" for name in names]
+    more = len(found) - _LISTED
+    return ", ".join(sorted(found)[:_LISTED]) + (f" and {more} more" if more > 0 else "")

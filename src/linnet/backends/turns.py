@@ -19,9 +19,10 @@ class Turns:
     manager of our own, could be interrupted with the lock held.
     """
 
-    def __init__(self, broken: str | None = None) -> None:
+    def __init__(self, has_state: bool, broken: str | None = None) -> None:
         self.lock = threading.RLock()
-        self.broken = broken  # what left the state half changed
+        self.has_state = has_state
+        self.broken = broken  # why the state may be half changed
         self.changing = False  # the holder changes more than the state
         _ALL.add(self)
 
@@ -36,14 +37,12 @@ class Turns:
 
     def failed(self, name: str) -> None:
         """Takes note that a call of the entry `name` may have left the state half changed."""
-        self.broken = f"an earlier call of `{name}` failed part-way"
+        self.broken = f"an earlier call of `{name}` failed part-way and left the state half changed"
 
     def whole(self) -> None:
         """Raises `StateError` where the state is half changed."""
         if self.broken is not None:
-            raise StateError(
-                f"{self.broken} and left the state half changed; call reset_state() first"
-            )
+            raise StateError(f"{self.broken}; call reset_state() first")
 
     def forked(self) -> None:
         """Called in a child process: lets go of the lock that a thread of the parent held."""
@@ -51,9 +50,11 @@ class Turns:
             self.lock.release()
             return
         self.lock, self.changing = threading.RLock(), False
-        self.broken = (
-            "the process was forked while another thread ran a call of the model, which stopped"
-        )
+        if self.has_state:
+            self.broken = (
+                "the process was forked while another thread used the model, and stopped that with "
+                "the state perhaps half changed"
+            )
 
 
 _ALL: WeakSet[Turns] = WeakSet()

@@ -13,6 +13,7 @@ from linnet.ir import Op
 from linnet.ir.walk import walk
 from linnet.passes import NativeChoice, NativeQuery, bind, lower
 from linnet.passes.module import Module, Note
+from linnet.weights import manifest_of
 
 # Where each backend keeps its table of natives: a module with `decide` and `selector`.
 TABLES = {
@@ -50,7 +51,9 @@ def op_calls(
 ) -> tuple[list[OpCall], tuple[Note, ...]]:
     """Every op call that is left where the backend chooses, in program order, callees first, and
     what the passes did."""
-    table = import_module(TABLES[backend])
+    table = import_module(TABLES[backend.partition("_")[0]])
+    if backend == "onnx_model":  # which has ONNX Runtime's own operators, too
+        device = table.LOADED
     select = table.selector(numerics, device, False)
     asked: dict[Op, tuple[NativeQuery, tuple[Any, ...]]] = {}
     stages: list[tuple[str, Module]] = []
@@ -63,7 +66,7 @@ def op_calls(
         stages.append((name, module))
 
     binding = bind(target.program, target.block, target.generics)
-    there = present_paths(binding, target.present)
+    there = present_paths(manifest_of(binding), target.present)
     made = lower(
         binding, target.entries, present=there, sizes=target.sizes, select=spy, observe=observe
     )

@@ -10,7 +10,7 @@ import click
 from linnet.cli.options import NUMERICS, PRESENT, SOURCE, parse_bindings
 from linnet.diagnostics.escape import escape_text
 
-# One table of natives for each framework; `linnet run` knows two ways to use JAX's.
+# As `linnet run` calls them, and the frameworks' names: `onnx` for what an exported file holds.
 BACKENDS = ("torch", "jax", "jax_source", "jax_model", "onnx", "onnx_model", "native")
 
 
@@ -49,6 +49,6 @@ def command(
     if backend is None:
         backend = "torch" if find_spec("torch") is not None else "native"
     target = read_target(file, root, entry, values, present)
-    calls, notes = op_calls(target, numerics, device, backend.partition("_")[0])
+    calls, notes = op_calls(target, numerics, device, backend)
     for line in (*describe(calls), *describe_notes(notes)):
         click.echo(escape_text(line, 2000))

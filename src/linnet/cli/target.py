@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import click
+
 from linnet.api import load_program
 from linnet.cli.options import Bound
 from linnet.cli.roots import choose_root, split_bindings
@@ -51,8 +53,8 @@ def read_target(
 
     A model folder gives its card's root and generics where `root` and `bindings` say nothing, and
     has the optional parameters that its bindings file names besides those of `present`, which are
-    paths or templates as in such a file. Raises `CompileError`, `BindError`, `WeightError`, or
-    misuse for what does not fit.
+    paths or templates as in such a file. Raises `CompileError`, `BindError`, `WeightError` for a
+    bindings file that cannot be read, or misuse for what does not fit.
     """
     source = _source(path)
     program = load_program(source.path)
@@ -67,25 +69,35 @@ def read_target(
 
 
 def _present(target: Target, named: Sequence[str]) -> tuple[str, ...]:
-    """The optional parameters among those that the bindings file or the command names."""
-    if target.bindings is None and not named:
+    """The optional parameters among those that the bindings file or the command names. Lines of the
+    file for what is not there, as another block's, say nothing here."""
+    lines = target.bindings if target.bindings is not None and target.bindings.is_file() else None
+    if lines is None and not named:
         return ()
-    from linnet.weights import manifest_of, read_bindings
-    from linnet.weights.errors import fail_all
+    from linnet.backends.present import listed, present_paths
+    from linnet.weights import Bindings, manifest_of, read_bindings
 
-    binding = bind(target.program, target.block, target.generics)
-    manifest = manifest_of(binding)
-    found: set[str] = set()
-    for given in (target.bindings, {path: path for path in named}):
-        bound, problems = read_bindings(given or {}).expand(manifest)
-        fail_all(problems)
-        found.update(bound)
-    return tuple(p.path for p in binding.params if p.path in found and p.optional)
+    manifest = manifest_of(bind(target.program, target.block, target.generics))
+    optional = {p.path for p in manifest.params if p.optional or p.within}
+    found = optional.intersection(() if lines is None else read_bindings(lines).expand(manifest)[0])
+    for path in named:
+        paths = optional.intersection(Bindings({path: path}).expand(manifest)[0])
+        if not paths:
+            known = listed(optional) or "it has none"
+            raise click.UsageError(f"--present names {listed([path])}, which is no optional "
+                                   f"parameter of the model ({known})")  # fmt: skip
+        found |= paths
+    try:
+        present_paths(manifest, found)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    return tuple(sorted(found))
 
 
 def _source(path: Path) -> _Source:
     if not (path / "nest.toml").is_file():
-        return _Source(path)
+        lines = path / "bindings.json"
+        return _Source(path, bindings=lines if lines.is_file() else None)
     from linnet.nest.card import Card
 
     card = Card.read(path)

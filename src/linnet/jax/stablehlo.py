@@ -35,6 +35,7 @@ from linnet.types import (
     TupleType,
     Type,
 )
+from linnet.weights import manifest_of
 
 PARAMETER, STATE, INPUT = "linnet.parameter", "linnet.state", "linnet.input"
 
@@ -52,7 +53,8 @@ def stablehlo(
     """The text of the StableHLO module of one entry. Optional parameters are absent unless their
     paths are in `present`."""
     binding = bind(program, block, generics or {})
-    return str(build(binding, entry, sizes or {}, numerics, present_paths(binding, present)))
+    there = present_paths(manifest_of(binding), present)
+    return str(build(binding, entry, sizes or {}, numerics, there))
 
 
 def build(

@@ -114,7 +114,7 @@ def _weights(
 ) -> tuple[dict[str, Any] | None, dict[str, str], frozenset[str]]:
     """Tensors by the first of their paths, the paths tied to those, and every path there is."""
     if weights is None:
-        return None, {}, present_paths(binding, present)
+        return None, {}, present_paths(manifest_of(binding), present)
     return read_weights(binding, weights, bindings, cast_dtype)
 
 
@@ -152,6 +152,6 @@ def generate_text(
     opset: int = DEFAULT_OPSET, numerics: str = "fast", present: Collection[str] = (),
 ) -> str:  # fmt: skip
     """What `export_model` writes without weights, as text."""
-    paths = present_paths(binding, present)
+    paths = present_paths(manifest_of(binding), present)
     written = write(binding, entry, sizes=sizes, present=paths, opset=opset, numerics=numerics)
     return str(ir.to_onnx_text(written.model, exclude_initializers=True))

@@ -107,7 +107,7 @@ def _program(source: Source, options: Options, whole: bool) -> tuple[Program, di
 
 def _arrays(binding: Binding, options: Options) -> dict[str, jax.Array]:
     if options.weights is None:
-        there = present_paths(binding, options.present)
+        there = present_paths(manifest_of(binding), options.present)
         return {p.path: zeros_of(p.type) for p in binding.params if p.path in there}
     with open_weights(options.weights) as opened:
         lines = None if options.bindings is None else read_bindings_file(options.bindings)
@@ -137,6 +137,6 @@ def generate_source(
     """The Python module that runs one entry of a program. Optional parameters are absent unless
     their paths are in `present`."""
     binding = bind(program, block, generics or {})
-    there = present_paths(binding, present)
+    there = present_paths(manifest_of(binding), present)
     how = Settings(numerics, "cpu", scan=True)
     return generate(binding, entry, how, there, sizes, block or program.root).generated.text

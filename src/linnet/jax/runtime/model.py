@@ -137,7 +137,7 @@ class Model(Owner):
     def __init__(self, program: Program, parameters: Mapping[str, jax.Array]) -> None:
         self._program = program
         self._parameters = dict(parameters)
-        self._turns = Turns()
+        self._turns = Turns(bool(program.binding.states))
         self._built: dict[Any, Any] = {}  # trees of parameters and of what is made of them
         self._state: Any = None
         self.reset_state()
@@ -232,6 +232,7 @@ class Model(Owner):
 
     @parameters.setter
     def parameters(self, values: Mapping[str, Any]) -> None:
+        self._turns.alone("an assignment to `{}`", "parameters")
         with self._turns.lock:
             self._parameters = same_parameters(self._parameters, values)
             self._built.clear()

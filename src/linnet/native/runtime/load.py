@@ -23,14 +23,13 @@ from linnet.native.runtime.options import (
     check_format,
     check_generics,
     check_patterns,
-    checked_present,
     checked_threads,
 )
 from linnet.native.runtime.packing import BLOCKS, Weight, Weights, WeightsFormat
 from linnet.native.toolchain.kernels import wanted_isa
 from linnet.passes import bind
 from linnet.types import DTYPES, DType, GenericArg
-from linnet.weights import open_weights, plan_load
+from linnet.weights import manifest_of, open_weights, plan_load
 from linnet.weights import read_bindings as read_bindings_file
 from linnet.weights.manifest import Manifest
 
@@ -76,9 +75,8 @@ def load(
     front = _front(source, root, entry, generics or {}, std_root)
     paths = {info.path for info in front.facts.params}
     check_patterns(weights_format, paths)
-    there = checked_present(present, paths)
     if weights is None:
-        items = _zeros(front.facts, there)
+        items = _zeros(front.facts, present_paths(front.facts.manifest, present))
     else:
         items = _read(front.facts.manifest, weights, bindings, cast_dtype, numerics)
     held = Weights(items, weights_format, numerics, lambda: linear_weights(front.binding))
@@ -106,7 +104,7 @@ def _front(
 def _zeros(facts: Facts, present: frozenset[str]) -> dict[str, Weight]:
     items: dict[str, Weight] = {}
     for info in facts.params:
-        if info.optional and info.path not in present:
+        if info.path not in present:
             continue
         assert isinstance(info.type.dtype, DType)
         shape = tuple(dim.constant or 0 for dim in info.type.dims)
@@ -149,5 +147,5 @@ def generate_source(
     """The C++ that runs one entry of a program. Optional parameters are absent unless their paths
     are in `present`."""
     binding = bind(program, block, generics or {})
-    there = present_paths(binding, present)
+    there = present_paths(manifest_of(binding), present)
     return generate(binding, entry, numerics, there, sizes, str(block or program.root)).text

@@ -70,7 +70,7 @@ class Model(Owner):
         self._paths: dict[Key, Path] = {}  # of compiled objects, where they are known
         self._repeats: Recent[Alike, Repeat | None] = Recent()  # None: they go the full way
         self._unkept: dict[Key, str | None] = {}  # what code is to be kept under
-        self._turns = Turns()
+        self._turns = Turns(bool(front.facts.states))
         self._states = self._zeros()
 
     @property

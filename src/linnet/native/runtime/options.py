@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
+from linnet.backends.present import listed
 from linnet.diagnostics.escape import escape_text
 from linnet.native.errors import NativeError
 from linnet.native.runtime.packing import FORMATS, WeightsFormat
@@ -71,25 +72,9 @@ def check_patterns(wanted: WeightsFormat, paths: Collection[str]) -> None:
         return
     idle = [p for p in wanted if p != "*" and not any(fnmatchcase(path, p) for path in paths)]
     if idle:
-        raise ValueError(f"weights_format names {_listed(idle)}, which {_no_parameter(paths)}")
-
-
-def checked_present(present: Any, paths: Collection[str]) -> frozenset[str]:
-    """The parameters said to be there. Raises `ValueError` for names of none."""
-    if isinstance(present, str) or not isinstance(present, Collection):
-        shown = escape_text(repr(present), 60)
-        raise ValueError(f"present is a list of parameters' paths, not {shown}")
-    unknown = [p for p in present if p not in paths]
-    if unknown:
-        raise ValueError(f"present names {_listed(unknown)}, which {_no_parameter(paths)}")
-    return frozenset(present)
-
-
-def _listed(names: Iterable[Any]) -> str:
-    found = [f"`{escape_text(str(name), 80)}`" for name in names]
-    return ", ".join(found[:8]) + (f" and {len(found) - 8} more" if len(found) > 8 else "")
+        raise ValueError(f"weights_format names {listed(idle)}, which {_no_parameter(paths)}")
 
 
 def _no_parameter(paths: Collection[str]) -> str:
-    known = f"such as {_listed(sorted(paths)[:3])}" if paths else "it has none"
+    known = f"such as {listed(sorted(paths)[:3])}" if paths else "it has none"
     return f"is no parameter of the model ({known})"

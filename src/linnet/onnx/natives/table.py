@@ -21,6 +21,7 @@ KERNELS: Mapping[str, Kernel] = TABLE.kernels
 
 
 DEFAULT = target(24, False)
+LOADED = target(24, True)  # what `load_model` asks for
 
 
 def selector(
@@ -41,4 +42,14 @@ def _target(device: str) -> str:
     return device if device.startswith("opset ") else DEFAULT
 
 
-__all__ = ["DEFAULT", "KERNELS", "NUMERICS", "TABLE", "Decision", "decide", "selector", "target"]
+__all__ = [
+    "DEFAULT",
+    "KERNELS",
+    "LOADED",
+    "NUMERICS",
+    "TABLE",
+    "Decision",
+    "decide",
+    "selector",
+    "target",
+]

@@ -14,6 +14,7 @@ from linnet.onnx.export import DEFAULT_OPSET, check_options, read_weights
 from linnet.onnx.runtime.memory import Memory
 from linnet.onnx.runtime.model import Model
 from linnet.onnx.runtime.session import Options, known_providers, known_threads
+from linnet.weights import manifest_of
 
 
 def load_model(
@@ -46,7 +47,7 @@ def load_model(
     memory = Memory(large=True)
     tied: dict[str, str] = {}
     if weights is None:
-        paths = present_paths(binding, present)
+        paths = present_paths(manifest_of(binding), present)
         tensors = {
             p.path: memory.zeros(shape_of(p.type), NUMPY[concrete(p.type.dtype)])
             for p in binding.params

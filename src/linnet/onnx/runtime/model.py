@@ -75,7 +75,7 @@ class Model(Owner):
         self._sessions: dict[Any, EntrySession] = {}
         self._repeats: Recent[Alike, Repeat | None] = Recent()  # None: they go the full way
         self._bounds = Bounds(binding)
-        self._turns = Turns()
+        self._turns = Turns(bool(binding.states))
 
     # --- calls ----------------------------------------------------------------------------------
 

@@ -54,7 +54,7 @@ def load(
     manifest = manifest_of(binding)
     epoch = Epoch()
     if weights is None:
-        there = present_paths(binding, present)
+        there = present_paths(manifest, present)
         tensors = {p.path: _zeros(p.type, place_on) for p in binding.params if p.path in there}
         return _assemble(binding, settings, default, tensors, place_on, epoch)
     with open_weights(weights) as opened:
@@ -147,6 +147,6 @@ def generate_source(
     """The Python module that runs one entry of a program. Optional parameters are absent unless
     their paths are in `present`."""
     binding = bind(program, block, generics or {})
-    there = present_paths(binding, present)
+    there = present_paths(manifest_of(binding), present)
     settings = Settings(numerics, False, trainable, device)
     return generate(binding, entry, settings, there, sizes, block or program.root).generated.text

@@ -48,7 +48,7 @@ class Model(Container):
         own = self.__dict__
         own["_linnet"] = shared
         own["_states"] = states
-        own["_live"] = Live()
+        own["_live"] = Live(bool(states))
 
     # --- calls ----------------------------------------------------------------------------------
 
@@ -297,6 +297,7 @@ class Model(Container):
                     "`generics` instead of converting it"
                 )
             break
+        self._live.turns.alone("`{}`", "to")
         with self._live.turns.lock:
             super()._apply(fn, recurse)
             for path, state in self._states.items():
@@ -317,6 +318,7 @@ class Model(Container):
         )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Model:
+        self._live.turns.alone("`{}`", "deepcopy")
         with self._live.turns.lock:
             made = self.__class__.__new__(self.__class__)
             memo[id(self)] = made

@@ -75,8 +75,8 @@ def _storage_key(storage: Storage | None) -> Any:
 class Live:
     """What belongs to one model object alone and is made anew in a copy."""
 
-    def __init__(self, broken: str | None = None) -> None:
-        self.turns = Turns(broken)
+    def __init__(self, has_state: bool, broken: str | None = None) -> None:
+        self.turns = Turns(has_state, broken)
         self.node: Node | None = None
         self.epoch_seen = -1
         self.loaded: dict[Any, Loaded] = {}
@@ -86,4 +86,5 @@ class Live:
         self.layout_epoch = -1
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Live:
-        return Live(self.turns.broken)  # as the states are, which are copied
+        turns = self.turns
+        return Live(turns.has_state, turns.broken)  # as the states are, which are copied
