@@ -98,6 +98,8 @@ def test_arrays_of_another_byte_order_have_a_way_out(program: Program) -> None:
         InputError, match=r"is T, but got .* >f4; convert it, as with x.astype\('float32'\)"
     ):
         read(program, [np.zeros((1, 2), ">f4"), "Plain"], entry="any")
+    with pytest.raises(InputError, match=r"is T, but got .* >i8; convert it, as .*'float64'"):
+        read(program, [np.zeros((1, 2), ">i8"), "Plain"], entry="any")
     with pytest.raises(InputError, match=r"is T, but got .* complex64$"):
         read(program, [np.zeros((1, 2), np.complex64), "Plain"], entry="any")
     with pytest.raises(InputError, match=r"is bf16, but got .* >f4; convert it with .*'bfloat16'"):

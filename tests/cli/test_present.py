@@ -203,21 +203,29 @@ def test_what_is_no_list_of_paths(source: Path, present: Any) -> None:
 
 
 def test_a_package_has_its_names_beside_it(tmp_path: Path, capsys: Capture) -> None:
+    """For weights; which parameters are there only a card says."""
     (tmp_path / "src").mkdir()
     (tmp_path / "linnet.toml").write_text('[package]\nname = "toy"\nversion = "0.1.0"\n')
     (tmp_path / "src" / "lib.linnet").write_text(SOURCE.partition("pub block Other")[0])
-    (tmp_path / "bindings.json").write_text(NAMES.replace("{i}", "0"), encoding="utf-8")
+    names = tmp_path / "bindings.json"
+    names.write_text("not one of ours", encoding="utf-8")
     given = ["--bind", "Layers=1", str(tmp_path)]
-    shown = told(capsys, "stablehlo", *given)
-    assert parameters(shown) == {"layers.0.weight", "layers.0.bias", "head.weight"}
+    assert parameters(told(capsys, "stablehlo", *given)) == {"layers.0.weight", "head.weight"}
+    names.write_text(NAMES.replace("{i}", "0"), encoding="utf-8")
     weights, made = tmp_path / "w.safetensors", tmp_path / "m.onnx"
-    names = {"h.0.weight": (4, 4), "h.0.bias": (4,), "head.weight": (4, 4)}
-    save_file({name: np.ones(shape, np.float32) for name, shape in names.items()}, weights)
+    shapes = {"h.0.weight": (4, 4), "h.0.bias": (4,), "head.weight": (4, 4)}
+    save_file({name: np.ones(shape, np.float32) for name, shape in shapes.items()}, weights)
     assert told(capsys, "onnx", "--weights", str(weights), "-o", str(made), *given) == ""
     assert made.stat().st_size > 0
 
 
-def test_weights_say_it_themselves(source: Path, tmp_path: Path, capsys: Capture) -> None:
-    given = ["onnx", "--entry", "forward", "--weights", str(tmp_path), "-o", "m.onnx", str(source)]
-    assert main([*given, "--present", "head.bias"]) == 2
-    assert "leave --present out" in capsys.readouterr().err
+def test_lines_for_a_part_of_a_block_say_nothing(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "toy.linnet").write_text(HALF, encoding="utf-8")
+    card = CARD.replace("[generics]\nLayers = 2\n", "[generics]\n")
+    (tmp_path / "nest.toml").write_text(card, encoding="utf-8")
+    names = tmp_path / "names.json"
+    for lines, there in (("extra.b.weight", False), ("extra.a.weight", True)):
+        names.write_text(f'{{"{lines}": "w", "extra.a.bias": "b"}}', encoding="utf-8")
+        shown = told(capsys, "stablehlo", str(tmp_path))
+        assert ('"extra.a.bias"' in shown) == ('"extra.a.weight"' in shown) == there
+        assert '"extra.b.weight"' not in shown

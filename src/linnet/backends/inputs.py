@@ -233,15 +233,19 @@ class Reader:
 
     def _no_dtype(self, type_: TensorType, dtype: Any, what: str, convert: str) -> InputError:
         """For an array of a dtype that Linnet does not have, such as one of another byte order."""
-        wanted = type_.dtype if isinstance(type_.dtype, DType) else self.known.get(type_.dtype)
-        if getattr(dtype, "kind", "") not in _REAL:
-            way = ""
-        elif isinstance(wanted, DType):
-            way = f"; convert it with {convert.format(NAMES[wanted])}"
+        declared = type_.dtype
+        bound = declared if isinstance(declared, DType) else self.known.get(declared)
+        if isinstance(bound, DType):
+            shown, fitting = str(bound), [bound]
         else:
-            near = _BY_NAME.get(dtype.newbyteorder("=").name, DType.F64)
-            way = f"; convert it, as with {convert.format(NAMES[near])}"
-        return self.fail(f"{what} is {wanted or type_.dtype}, but got an array of {dtype}{way}")
+            assert not isinstance(declared, DType)
+            shown, fitting = str(declared), [d for d in NAMES if d in KIND_DTYPES[declared.kind]]
+        way = ""
+        if getattr(dtype, "kind", "") in _REAL:
+            near = _BY_NAME.get(dtype.newbyteorder("=").name)
+            name = NAMES[near if near in fitting else fitting[-1]]
+            way = f"; convert it{', as' if len(fitting) > 1 else ''} with {convert.format(name)}"
+        return self.fail(f"{what} is {shown}, but got an array of {dtype}{way}")
 
     def _same_dtype(
         self, type_: TensorType, found: DType | None, shown: str, what: str, convert: str

@@ -26,16 +26,23 @@ def present_paths(manifest: Manifest, present: Collection[Any]) -> frozenset[str
             raise ValueError(f"`present` names {listed([path])}, which is no optional parameter "
                              f"of the model ({known})")  # fmt: skip
     there = frozenset(present)
-    blocks = {p.within for p in manifest.params if p.within}
-    for block in sorted(b for b in blocks if any(path.startswith(f"{b}.") for path in there)):
-        missing = [
-            p.path for p in manifest.params
-            if p.within == block and not p.optional and p.path not in there
-        ]  # fmt: skip
-        if missing:
-            raise ValueError(f"`present` names parts of `{block}` without {listed(missing)}, which "
-                             "it needs")  # fmt: skip
+    for block, missing in lacking(manifest, there).items():
+        raise ValueError(f"`present` names parts of `{block}` without {listed(missing)}, which it "
+                         "needs")  # fmt: skip
     return frozenset(p.path for p in manifest.params if p.path not in optional) | there
+
+
+def lacking(manifest: Manifest, there: Collection[str]) -> dict[str, list[str]]:
+    """What optional blocks need and is not among the paths that are there, of those that have a
+    part among them."""
+    blocks = {p.within for p in manifest.params if p.within}
+    found: dict[str, list[str]] = {}
+    for block in sorted(b for b in blocks if any(path.startswith(f"{b}.") for path in there)):
+        needed = (p.path for p in manifest.params if p.within == block and not p.optional)
+        missing = [path for path in needed if path not in there]
+        if missing:
+            found[block] = missing
+    return found
 
 
 def listed(names: Iterable[object]) -> str:

@@ -51,8 +51,9 @@ def command(
         )
         click.echo(text)
         return
+    lines = target.bindings or file / "bindings.json"
     export_model(
         bound, output, entry=entry, sizes=target.sizes, weights=weights, opset=opset,
-        bindings=target.bindings if weights is not None else None, numerics=numerics,
+        bindings=lines if weights is not None and lines.is_file() else None, numerics=numerics,
         present=target.present,
     )  # fmt: skip

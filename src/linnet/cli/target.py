@@ -70,16 +70,18 @@ def read_target(
 
 def _present(target: Target, named: Sequence[str]) -> tuple[str, ...]:
     """The optional parameters among those that the bindings file or the command names. Lines of the
-    file for what is not there, as another block's, say nothing here."""
+    file for what is not there, or not all there, as another root's, say nothing here."""
     lines = target.bindings if target.bindings is not None and target.bindings.is_file() else None
     if lines is None and not named:
         return ()
-    from linnet.backends.present import listed, present_paths
+    from linnet.backends.present import lacking, listed, present_paths
     from linnet.weights import Bindings, manifest_of, read_bindings
 
     manifest = manifest_of(bind(target.program, target.block, target.generics))
     optional = {p.path for p in manifest.params if p.optional or p.within}
     found = optional.intersection(() if lines is None else read_bindings(lines).expand(manifest)[0])
+    while parts := lacking(manifest, found):
+        found = {path for path in found if not any(path.startswith(f"{b}.") for b in parts)}
     for path in named:
         paths = optional.intersection(Bindings({path: path}).expand(manifest)[0])
         if not paths:
@@ -96,8 +98,7 @@ def _present(target: Target, named: Sequence[str]) -> tuple[str, ...]:
 
 def _source(path: Path) -> _Source:
     if not (path / "nest.toml").is_file():
-        lines = path / "bindings.json"
-        return _Source(path, bindings=lines if lines.is_file() else None)
+        return _Source(path)
     from linnet.nest.card import Card
 
     card = Card.read(path)
