@@ -75,8 +75,8 @@ def test_messages_speak_the_signature(model: Model, inputs: Any, message: str) -
         ({"weights_format": {3: "int8"}}, "weights_format takes patterns of paths, not 3"),
         ({"weights_format": {"lm_head.*": "int8", "*": "int4"}},
          r"weights_format names `lm_head.\*`, which is no parameter of the model \(such as"),
-        ({"present": ["linear.bias", "nope\n"]}, r"present names `nope\\n`, which is no parameter"),
-        ({"present": "linear.bias"}, "present is a list of parameters' paths, not 'linear.bias'"),
+        ({"present": ["linear.bias", "nope\n"]}, r"`present` names `nope\\n`, which is no optional parameter"),
+        ({"present": "linear.bias"}, "`present` is a list of paths, not 'linear.bias'"),
         ({"generics": [2]}, "generics is a dict of values by name, not a list"),
     ],
 )  # fmt: skip

@@ -190,7 +190,10 @@ def _fails(*_: Any) -> Any:
         ({"providers": ()}, "providers is a list of names"),
         ({"threads": -1}, "threads is a number from 0 .*, not -1"),
         ({"threads": "2"}, "threads is a number from 0"),
-        ({"present": ["layers.9.extra.weight"]}, "which is no optional parameter; .*layers"),
+        (
+            {"present": ["layers.9.extra.weight"]},
+            "which is no optional parameter of the model .*layers",
+        ),
         ({"present": "layers.1.extra.weight"}, "`present` is a list of paths"),
     ],
 )
