@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import linnet.onnx
-from linnet.onnx.emit.dtypes import NUMPY
+from linnet.ir.semantics import NUMPY
 from linnet.types import DType
 
 from .support import checked, oracle

@@ -19,17 +19,26 @@ def present_paths(manifest: Manifest, present: Collection[Any]) -> frozenset[str
     """
     if isinstance(present, str) or not isinstance(present, Collection):
         raise ValueError(f"`present` is a list of paths, not {escape_text(repr(present), 80)}")
-    optional = {p.path for p in manifest.params if p.optional or p.within}
+    optional = optional_paths(manifest)
     for path in present:
         if not isinstance(path, str) or path not in optional:
-            known = listed(optional) or "it has none"
-            raise ValueError(f"`present` names {listed([path])}, which is no optional parameter "
-                             f"of the model ({known})")  # fmt: skip
+            raise ValueError(not_optional("`present`", path, optional))
     there = frozenset(present)
     for block, missing in lacking(manifest, there).items():
         raise ValueError(f"`present` names parts of `{block}` without {listed(missing)}, which it "
                          "needs")  # fmt: skip
     return frozenset(p.path for p in manifest.params if p.path not in optional) | there
+
+
+def optional_paths(manifest: Manifest) -> frozenset[str]:
+    """Parameters that may be absent: their own `?`, or that of a block around them."""
+    return frozenset(p.path for p in manifest.params if p.optional or p.within)
+
+
+def not_optional(where: str, path: object, optional: Collection[str]) -> str:
+    """The message for a path, named `where`, that is none of the optional ones."""
+    known = listed(optional) or "it has none"
+    return f"{where} names {listed([path])}, which is no optional parameter of the model ({known})"
 
 
 def lacking(manifest: Manifest, there: Collection[str]) -> dict[str, list[str]]:

@@ -74,20 +74,20 @@ def _present(target: Target, named: Sequence[str]) -> tuple[str, ...]:
     lines = target.bindings if target.bindings is not None and target.bindings.is_file() else None
     if lines is None and not named:
         return ()
-    from linnet.backends.present import lacking, listed, present_paths
+    from linnet.backends.present import lacking, not_optional, optional_paths, present_paths
     from linnet.weights import Bindings, manifest_of, read_bindings
 
     manifest = manifest_of(bind(target.program, target.block, target.generics))
-    optional = {p.path for p in manifest.params if p.optional or p.within}
-    found = optional.intersection(() if lines is None else read_bindings(lines).expand(manifest)[0])
+    optional = optional_paths(manifest)
+    found = set(optional).intersection(
+        () if lines is None else read_bindings(lines).expand(manifest)[0]
+    )
     while parts := lacking(manifest, found):
         found = {path for path in found if not any(path.startswith(f"{b}.") for b in parts)}
     for path in named:
         paths = optional.intersection(Bindings({path: path}).expand(manifest)[0])
         if not paths:
-            known = listed(optional) or "it has none"
-            raise click.UsageError(f"--present names {listed([path])}, which is no optional "
-                                   f"parameter of the model ({known})")  # fmt: skip
+            raise click.UsageError(not_optional("--present", path, optional))
         found |= paths
     try:
         present_paths(manifest, found)

@@ -164,19 +164,5 @@ def check_where(
 
 
 def _holds(clause: Relation) -> bool:
-    left, right = clause.left.constant, clause.right.constant
-    if left is None or right is None:  # a division by zero stays symbolic
-        return False
-    match clause.op:
-        case "==":
-            return left == right
-        case "!=":
-            return left != right
-        case "<":
-            return left < right
-        case "<=":
-            return left <= right
-        case ">":
-            return left > right
-        case _:
-            return left >= right
+    sides = (clause.left.constant, clause.right.constant)
+    return None not in sides and clause.evaluate({})  # a division by zero stays symbolic

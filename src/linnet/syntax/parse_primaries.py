@@ -40,25 +40,6 @@ from linnet.syntax.tree import (
     WildcardPattern,
 )
 
-LEVELS = {
-    "||": 1,
-    "&&": 2,
-    "==": 3,
-    "!=": 3,
-    "<": 4,
-    "<=": 4,
-    ">": 4,
-    ">=": 4,
-    "|": 5,
-    "^": 6,
-    "&": 7,
-    "+": 8,
-    "-": 8,
-    "*": 9,
-    "/": 9,
-    "%": 9,
-}
-
 ReductionOp = Literal["sum", "prod", "max", "min", "any", "all"]
 
 

@@ -8,10 +8,6 @@ the way back; u64 goes through i64 where its bits alone matter.
 
 from __future__ import annotations
 
-from typing import Any
-
-import ml_dtypes
-import numpy as np
 import onnx_ir as ir
 
 from linnet.diagnostics import InternalError
@@ -31,22 +27,6 @@ ONNX: dict[DType, ir.DataType] = {
     DType.BF16: ir.DataType.BFLOAT16,
     DType.F32: ir.DataType.FLOAT,
     DType.F64: ir.DataType.DOUBLE,
-}
-
-NUMPY: dict[DType, np.dtype[Any]] = {
-    DType.BOOL: np.dtype(np.bool_),
-    DType.I8: np.dtype(np.int8),
-    DType.I16: np.dtype(np.int16),
-    DType.I32: np.dtype(np.int32),
-    DType.I64: np.dtype(np.int64),
-    DType.U8: np.dtype(np.uint8),
-    DType.U16: np.dtype(np.uint16),
-    DType.U32: np.dtype(np.uint32),
-    DType.U64: np.dtype(np.uint64),
-    DType.F16: np.dtype(np.float16),
-    DType.BF16: np.dtype(ml_dtypes.bfloat16),
-    DType.F32: np.dtype(np.float32),
-    DType.F64: np.dtype(np.float64),
 }
 
 HALF = frozenset({DType.F16, DType.BF16})

@@ -18,7 +18,8 @@ import numpy as np
 import onnx_ir as ir
 
 from linnet.diagnostics import Span
-from linnet.onnx.emit.dtypes import NUMPY, ONNX
+from linnet.ir.semantics import NUMPY
+from linnet.onnx.emit.dtypes import ONNX
 from linnet.types import DType
 
 MICROSOFT = "com.microsoft"

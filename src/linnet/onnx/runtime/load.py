@@ -8,7 +8,8 @@ from typing import Any
 
 from linnet.backends.present import present_paths
 from linnet.backends.source import Source, bound, default_entry
-from linnet.onnx.emit.dtypes import NUMPY, concrete
+from linnet.ir.semantics import NUMPY
+from linnet.onnx.emit.dtypes import concrete
 from linnet.onnx.emit.members import shape_of
 from linnet.onnx.export import DEFAULT_OPSET, check_options, read_weights
 from linnet.onnx.runtime.memory import Memory

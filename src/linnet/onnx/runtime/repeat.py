@@ -11,7 +11,7 @@ import numpy as np
 from linnet.backends.inputs import Checked
 from linnet.backends.repeat import Values
 from linnet.backends.signature import Signature
-from linnet.onnx.emit.dtypes import NUMPY
+from linnet.ir.semantics import NUMPY
 from linnet.onnx.runtime.session import EntrySession, Shape, within
 from linnet.onnx.runtime.values import Array
 from linnet.passes.bounds import Requirement

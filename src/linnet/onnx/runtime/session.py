@@ -16,7 +16,7 @@ import onnxruntime as ort
 from linnet.backends.errors import RunError
 from linnet.diagnostics import InternalError
 from linnet.diagnostics.escape import escape_text
-from linnet.onnx.emit.dtypes import NUMPY
+from linnet.ir.semantics import NUMPY
 from linnet.onnx.emit.entry import Written
 from linnet.onnx.runtime.aliasing import updated_in_place
 from linnet.onnx.runtime.states import Buffer, States

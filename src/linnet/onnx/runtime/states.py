@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnxruntime as ort
 
-from linnet.onnx.emit.dtypes import NUMPY
+from linnet.ir.semantics import NUMPY
 from linnet.onnx.runtime.memory import Memory
 from linnet.onnx.runtime.values import Array, to_ort
 from linnet.types import DType

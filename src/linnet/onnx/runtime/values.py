@@ -10,7 +10,8 @@ import onnxruntime as ort
 
 from linnet.backends.errors import InputError
 from linnet.backends.names import record
-from linnet.onnx.emit.dtypes import NUMPY, ONNX
+from linnet.ir.semantics import NUMPY
+from linnet.onnx.emit.dtypes import ONNX
 from linnet.types import (
     DType,
     EnumType,
