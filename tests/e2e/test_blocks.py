@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -122,6 +124,19 @@ pub block Main<D: Dim = 2, Size: Dim = 3> {
     }
 }
 """.replace("!=0(flags)", "flags == fill<bool>([3], false)")
+
+
+def test_weights_say_which_optional_parts_there_are(run: Runner) -> None:
+    """`present` is for a model without them, and is not passed over beside them."""
+    generics: dict[str, int | str] = {"H": 4, "Layers": 2}
+    given = {"present": ["layers.1.scale"]}
+    assert "layers.1.scale" in _paths(run.load(NETWORK, generics, root="Net", **given))
+    with pytest.raises(ValueError, match="`present` is for a model without weights"):
+        run.load(NETWORK, generics, network_weights(2), root="Net", **given)
+
+
+def _paths(model: Any) -> list[str]:
+    return list(model.state_dict() if hasattr(model, "state_dict") else model.parameters)
 
 
 def test_state_is_kept_reset_and_seen_in_program_order(run: Runner) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from linnet.backends.errors import InputError
+from linnet.diagnostics import CompileError
 from linnet.native import Model, RunError, load
 from linnet.native.runtime import warm
 from linnet.native.toolchain import store
@@ -167,6 +168,12 @@ def test_a_compiled_object_that_is_gone_is_made_again(package: Path) -> None:
     again = fill(loaded(package))
     assert not again._front.is_read  # its facts are there
     assert np.array_equal(run(again), want)
+
+
+def test_a_library_that_is_not_there_is_none(package: Path) -> None:
+    fill(loaded(package))
+    with pytest.raises(CompileError, match="E1202"):
+        loaded(package, std_root=package / "nowhere")
 
 
 def test_a_message_names_the_file_that_was_loaded(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from linnet.backends.natives import Case, Predicate
+from linnet.dims.dim import is_at_least
 from linnet.ir import Value
 from linnet.passes.masks import AtMost, MaskFact
 from linnet.types import DType, OptionalType, TensorType
@@ -23,10 +24,19 @@ def settled(name: str) -> Predicate:
 
 
 def last_axis(name: str) -> Predicate:
-    """Applies where the last axis is known not to be empty."""
+    """Applies but where the last axis is known to be empty."""
 
     def when(case: Case) -> str | None:
         return "the last axis is empty" if case.extent(name, -1) == 0 else None
+
+    return when
+
+
+def never_empty(name: str) -> Predicate:
+    """Applies where the last axis is known to have elements, which the kernel asks for."""
+
+    def when(case: Case) -> str | None:
+        return None if is_at_least(case.type(name).dims[-1], 1) else "the last axis may be empty"
 
     return when
 

@@ -30,6 +30,13 @@ def present_paths(manifest: Manifest, present: Collection[Any]) -> frozenset[str
     return frozenset(p.path for p in manifest.params if p.path not in optional) | there
 
 
+def check_present(weights: Any, present: Any) -> None:
+    """Raises `ValueError` for `present` beside weights, which say themselves what is there."""
+    if weights is not None and present:
+        raise ValueError("`present` is for a model without weights: `weights` and `bindings` say "
+                         "which parameters are there")  # fmt: skip
+
+
 def optional_paths(manifest: Manifest) -> frozenset[str]:
     """Parameters that may be absent: their own `?`, or that of a block around them."""
     return frozenset(p.path for p in manifest.params if p.optional or p.within)

@@ -9,7 +9,7 @@ from typing import Any
 import onnx
 import onnx_ir as ir
 
-from linnet.backends.present import present_paths
+from linnet.backends.present import check_present, present_paths
 from linnet.backends.source import Source, bound, default_entry
 from linnet.diagnostics.escape import escape_text
 from linnet.onnx.emit.entry import MIN_OPSET, Job, Written, write_entry
@@ -53,6 +53,7 @@ def export_model(
     written; `BindError` for `sizes` that do not fit the entry.
     """
     check_options(opset, numerics)
+    check_present(weights, present)
     if path is not None:
         check_place(Path(path), [source, weights, bindings])
     binding = bound(source, root, entry, generics or {}, std_root)

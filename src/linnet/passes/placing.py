@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from linnet.dims.dim import is_at_least
 from linnet.ir import OPS, Function, Op
 from linnet.ir.walk import callees_first, walk
 from linnet.passes.effects import Effects, summary
@@ -19,7 +20,6 @@ _SCALAR_GROUPS = frozenset({"unary", "binary", "compare", "select"})
 WORK = frozenset(
     "exp log sqrt rsqrt sin cos tanh erf contract reduce cumsum for while static_for native".split()
 )
-_PARTIAL = frozenset({"gather"})
 _LOOPS = frozenset({"while", "for", "static_for", "for_subs"})
 
 
@@ -64,7 +64,7 @@ class Traits:
 
     def total(self, op: Op) -> bool:
         """Whether it can be run where the program would not have: no index out of range, no
-        division by zero, no loop."""
+        division by zero, no largest of no elements, no loop."""
         return all(map(self._is_total, walk(op)))
 
     def is_total(self, function: str) -> bool:
@@ -78,6 +78,10 @@ class Traits:
         if op.kind in ("div", "rem"):
             type_ = op.result.type
             return isinstance(type_, TensorType) and type_.dtype.is_float
+        if op.kind == "reduce" and op.attrs["op"] in ("min", "max"):
+            source = op.operands[0].type
+            assert isinstance(source, TensorType)
+            return all(is_at_least(source.dims[axis], 1) for axis in op.attrs["axes"])
         return op.kind not in ("while", "for", "native")
 
     def work(self, op: Op) -> bool:

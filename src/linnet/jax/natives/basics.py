@@ -4,7 +4,7 @@ sees whole."""
 from __future__ import annotations
 
 from linnet.backends.expr import ATOM, Expr
-from linnet.backends.predicates import last_axis, settled
+from linnet.backends.predicates import never_empty, settled
 from linnet.ir import Op
 from linnet.jax.emit.writer import Writer
 from linnet.jax.natives.model import Case, Native, calling, made, operands_of
@@ -25,5 +25,5 @@ def _on_a_cpu(case: Case) -> str | None:
 NATIVES: tuple[Native, ...] = (
     Native("std.nn.linear::linear", "linear", "one row without a wide copy of the weight",
            calling("linear_rows"), _on_a_cpu),
-    Native("std.nn.decoding::argmax", "argmax", "the first of equals", _argmax, last_axis("x")),
+    Native("std.nn.decoding::argmax", "argmax", "the first of equals", _argmax, never_empty("x")),
 )  # fmt: skip

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from linnet.backends.natives import NUMERICS
-from linnet.backends.present import present_paths
+from linnet.backends.present import check_present, present_paths
 from linnet.backends.source import Source, bound, default_entry
 from linnet.ir import Program as Checked
 from linnet.jax.runtime.arrays import settings, zeros_of
@@ -89,6 +89,7 @@ def _checked(options: Mapping[str, Any]) -> Options:
     made = Options(**options)
     if made.numerics not in NUMERICS:
         raise ValueError(f"numerics is one of {', '.join(NUMERICS)}, not {made.numerics!r}")
+    check_present(made.weights, made.present)
     return made
 
 

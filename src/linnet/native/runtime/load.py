@@ -10,7 +10,7 @@ import numpy as np
 
 from linnet.backends.inputs import numpy_dtype
 from linnet.backends.natives import NUMERICS
-from linnet.backends.present import present_paths
+from linnet.backends.present import check_present, present_paths
 from linnet.backends.source import Source, bound
 from linnet.ir import Program
 from linnet.native.runtime import warm
@@ -70,6 +70,7 @@ def load(
         raise ValueError(f"the native backend runs on the cpu, not on {device!r}")
     check_generics(generics)
     check_format(weights_format)
+    check_present(weights, present)
     threads = checked_threads(threads)
     wanted_isa()
     front = _front(source, root, entry, generics or {}, std_root)

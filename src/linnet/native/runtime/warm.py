@@ -73,7 +73,7 @@ def source_key(source: Source, std_root: str | Path | None) -> str | None:
         if package is not None:
             parts += [os.path.relpath(file.resolve(), package.root), *_packages(package)]
         if std_root is not None:
-            parts += _files(Path(std_root))
+            parts += ["library", *_files(Path(std_root))]
     except (CompileError, FileError, OSError):  # the front end says what is wrong
         return None
     return None if len(parts) > _MOST_PARTS else content_key(parts)

@@ -23,6 +23,15 @@ from linnet.onnx.emit.dtypes import ONNX
 from linnet.types import DType
 
 MICROSOFT = "com.microsoft"
+# What a node's metadata says: its place in the source, and why it fails where it does.
+SOURCE, REFUSAL = "linnet.source", "linnet.refusal"
+
+
+def refusing(value: ir.Value, why: str) -> None:
+    """Notes what it means where the node that makes `value` fails."""
+    node = value.producer()
+    assert node is not None
+    node.metadata_props[REFUSAL] = why
 
 
 @dataclass(slots=True)
@@ -129,7 +138,7 @@ class GraphBuilder:
         )
         span = next((s for s in reversed(self.spans) if s is not None), None)
         if span is not None:
-            node.metadata_props["linnet.source"] = str(span)
+            node.metadata_props[SOURCE] = str(span)
         if domain:
             self.domains.add(domain)
         self.scopes[-1].nodes.append(node)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 import onnx_ir as ir
 
-from linnet.dims import Dim
+from linnet.dims import Dim, dmin
+from linnet.dims.dim import is_at_least
 from linnet.onnx.emit import views
 from linnet.onnx.emit.core import Core
 from linnet.onnx.emit.dtypes import HALF, ONNX, carrier
-from linnet.onnx.emit.graph import MICROSOFT
+from linnet.onnx.emit.graph import MICROSOFT, refusing
 from linnet.onnx.emit.held import Held
 from linnet.onnx.emit.sizes import shape_of
 from linnet.types import DType
@@ -24,16 +26,15 @@ _TOP = -(2**63)
 def reduce(c: Core, kind: str, a: Held, axes: Sequence[int], dims: Dims, hint: str) -> Held:
     if not axes:
         return a.reshaped(dims)
-    value = c.whole(a)
     if kind in ("any", "all"):
-        return Held.whole(_logical(c, kind, value, axes, hint), DType.BOOL, dims)
+        return Held.whole(_logical(c, kind, c.whole(a), axes, hint), DType.BOOL, dims)
     if kind in ("min", "max"):
-        return Held.whole(_extreme(c, kind, value, a.dtype, axes, hint), a.dtype, dims)
+        return Held.whole(_extreme(c, kind, a, axes, dims, hint), a.dtype, dims)
     if a.dtype.is_integer:
         return _integers(c, kind, a, axes, dims, hint)
     kernel = carrier("reduce", a.dtype)
     name = "ReduceSum" if kind == "sum" else "ReduceProd"
-    made = _over(c, name, c.convert(value, a.dtype, kernel), kernel, axes, hint)
+    made = _over(c, name, c.convert(c.whole(a), a.dtype, kernel), kernel, axes, hint)
     return Held.whole(c.convert(made, kernel, a.dtype), a.dtype, dims)
 
 
@@ -91,23 +92,40 @@ def _logical(c: Core, kind: str, value: ir.Value, axes: Sequence[int], hint: str
     return c.b.node("Not", [found], DType.BOOL, hint) if kind == "all" else found
 
 
-def _extreme(
-    c: Core, kind: str, value: ir.Value, dtype: DType, axes: Sequence[int], hint: str
-) -> ir.Value:
-    name = "ReduceMin" if kind == "min" else "ReduceMax"
-    if dtype is DType.U64:  # with the top bit turned over the order is that of i64
-        top = c.scalar(_TOP, DType.I64)
-        value = c.b.node("BitwiseXor", [c.convert(value, dtype, DType.I64), top], DType.I64, hint)
-        made = _over(c, name, value, DType.I64, axes, hint)
-        made = c.b.node("BitwiseXor", [made, top], DType.I64, hint)
-        return c.convert(made, DType.I64, dtype)
-    kernel = carrier("reduce", dtype)
+def _extreme(c: Core, kind: str, a: Held, axes: Sequence[int], dims: Dims, hint: str) -> ir.Value:
+    dtype, value = a.dtype, c.whole(a)
+    turned = dtype is DType.U64  # with the top bit turned over the order is that of i64
+    kernel = DType.I64 if turned else carrier("reduce", dtype)
     wide = c.convert(value, dtype, kernel)
-    made = _over(c, name, wide, kernel, axes, hint)
+    if turned:
+        wide = c.b.node("BitwiseXor", [wide, c.scalar(_TOP, DType.I64)], DType.I64, hint)
+    name = kind.capitalize()
+    made = _over(c, f"Reduce{name}", wide, kernel, axes, hint)
+    perhaps_empty = [axis for axis in axes if not is_at_least(a.dims[axis], 1)]
+    if perhaps_empty:
+        firsts = _firsts(c, kind, wide, kernel, perhaps_empty, dims, hint)
+        first = _over(c, f"Reduce{name}", firsts, kernel, axes, hint)
+        made = c.b.node(name, [made, first], kernel, hint)
     if dtype.is_float:  # the runtime's own reductions look for NaN in the first place only
         found = has_nan(c, wide, axes, hint)
         made = c.where(found, c.scalar(float("nan"), kernel), made, kernel)
+    if turned:
+        made = c.b.node("BitwiseXor", [made, c.scalar(_TOP, DType.I64)], DType.I64, hint)
     return c.convert(made, kernel, dtype)
+
+
+def _firsts(
+    c: Core, kind: str, value: ir.Value, dtype: DType, axes: Sequence[int], dims: Dims, hint: str
+) -> ir.Value:
+    """The first element along each of `axes`: where there is none the runtime refuses to look it
+    up, whereas its reductions give the dtype's least or greatest number. Nothing is looked up
+    where the result, of these `dims`, has no elements either."""
+    size = prod(dims, start=Dim.of(1))
+    index = c.whole(Held.number(0, DType.I64, (dmin(size, 1),)))
+    for axis in axes:
+        value = c.b.node("Gather", [value, index], dtype, hint, axis=axis)
+        refusing(value, f"the {kind} of no elements has no value")
+    return value
 
 
 def has_nan(

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from linnet.backends.predicates import never_empty
 from linnet.dims import Dim
 from linnet.ir import Op
 from linnet.onnx.emit import elementwise, views
@@ -190,5 +191,5 @@ NATIVES: tuple[Native[Kernel], ...] = (
     Native(f"{_F}softmax::softmax", "Softmax", "in f32", _softmax,
            every(narrow("x"), filled("x", -1))),
     Native(f"{_F}decoding::argmax", "ArgMax", "the first of equals", _argmax,
-           every(narrow("x"), filled("x", -1))),
+           every(narrow("x"), never_empty("x"))),
 )  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from linnet.backends.present import present_paths
+from linnet.backends.present import check_present, present_paths
 from linnet.backends.source import Source, bound, default_entry
 from linnet.ir.semantics import NUMPY
 from linnet.onnx.emit.dtypes import concrete
@@ -42,6 +42,7 @@ def load_model(
     called that ONNX cannot say.
     """
     check_options(opset, numerics)
+    check_present(weights, present)
     options = Options(numerics == "exact", known_providers(providers), known_threads(threads))
     binding = bound(source, root, entry, generics or {}, std_root)
     default = default_entry(binding, entry)

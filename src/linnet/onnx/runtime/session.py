@@ -18,6 +18,7 @@ from linnet.diagnostics import InternalError
 from linnet.diagnostics.escape import escape_text
 from linnet.ir.semantics import NUMPY
 from linnet.onnx.emit.entry import Written
+from linnet.onnx.emit.graph import REFUSAL, SOURCE
 from linnet.onnx.runtime.aliasing import updated_in_place
 from linnet.onnx.runtime.states import Buffer, States
 from linnet.onnx.runtime.values import Array, to_ort
@@ -29,7 +30,8 @@ _PROBLEMS: tuple[type[Exception], ...] = (RuntimeError, *(
     kind for kind in vars(ort.capi.onnxruntime_pybind11_state).values()
     if isinstance(kind, type) and issubclass(kind, Exception)
 ))  # fmt: skip
-_FAILED = re.compile(r"Name:'(?P<name>[^']*)' Status Message: (?P<why>.*)", re.DOTALL)
+# Of the innermost node: branches and loops tell of the node in them.
+_FAILED = re.compile(r".*Name:'(?P<name>[^']*)' Status Message: (?P<why>.*)", re.DOTALL)
 
 
 Shape = tuple[int, ...]
@@ -105,13 +107,23 @@ def session_options(options: Options) -> ort.SessionOptions:
     return made
 
 
-def shortened(graph: ir.Graph) -> list[tuple[str, str]]:
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A node: its name, its place in the source, and why it fails, where that is known before."""
+
+    name: str
+    source: str = ""
+    refusal: str = ""
+
+
+def shortened(graph: ir.Graph) -> list[Place]:
     """Numbers in place of the names that the runtime would keep for each node, value and source
-    line; gives the nodes' names and lines by their numbers."""
-    places: list[tuple[str, str]] = []
+    line; gives the nodes' places by their numbers."""
+    places: list[Place] = []
     taken, names = _kept(graph), count()
     for node in graph.all_nodes():
-        places.append((node.name or "", intern(node.metadata_props.pop("linnet.source", ""))))
+        notes = (intern(node.metadata_props.pop(key, "")) for key in (SOURCE, REFUSAL))
+        places.append(Place(node.name or "", *notes))
         node.name = str(len(places) - 1)
         for value in node.outputs:
             if value.name and not value.is_graph_output():
@@ -203,9 +215,9 @@ class EntrySession:
         if found is None:
             return problem
         number = found["name"]
-        name, place = self.places[int(number)] if number.isdecimal() else (number, "")
-        reason = _reason(found["why"].rpartition(" was false. ")[2].strip())
-        return f"{reason} at {name}{f' ({place})' if place else ''}"
+        place = self.places[int(number)] if number.isdecimal() else Place(number)
+        reason = place.refusal or _reason(found["why"].rpartition(" was false. ")[2].strip())
+        return f"{reason} at {place.name}{f' ({place.source})' if place.source else ''}"
 
     def _bind_states(self, states: States) -> list[Buffer]:
         """Binds the states' memory, where it isn't bound; gives those whose spare is written."""

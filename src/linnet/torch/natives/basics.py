@@ -5,7 +5,7 @@ from __future__ import annotations
 from linnet.backends.emit.dtypes import dtype_of
 from linnet.backends.emit.elementwise import as_tensor
 from linnet.backends.expr import Expr
-from linnet.backends.predicates import last_axis, not_f64, settled
+from linnet.backends.predicates import last_axis, never_empty, not_f64, settled
 from linnet.ir import Op
 from linnet.torch.emit.writer import Writer
 from linnet.torch.natives.model import (
@@ -86,7 +86,7 @@ NATIVES: tuple[Native, ...] = (
            _narrow),
     Native(f"{_F}softmax::softmax", "softmax", "one pass, in f32", function("F.softmax", ", -1"),
            lambda case: _narrow(case) or last_axis("x")(case)),
-    Native(f"{_F}decoding::argmax", "argmax", "the first of equals", _argmax, last_axis("x")),
+    Native(f"{_F}decoding::argmax", "argmax", "the first of equals", _argmax, never_empty("x")),
     Native(f"{_F}parallel::all_reduce", "all_reduce", "one device: the value itself", _same,
            alias=(0,)),
     Native(f"{_F}parallel::shared", "shared", "one device: the value itself", _same, alias=(0,)),

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from linnet.backends.natives import NUMERICS
-from linnet.backends.present import present_paths
+from linnet.backends.present import check_present, present_paths
 from linnet.backends.source import Source, bound, default_entry
 from linnet.ir import Program
 from linnet.passes import Binding, bind
@@ -47,6 +47,7 @@ def load(
     `BindError` or `WeightError` with every problem found.
     """
     _check_options(numerics, compile)
+    check_present(weights, present)
     binding = bound(source, root, entry, generics or {}, std_root)
     place_on = _device(device)
     settings = Settings(numerics, compile, trainable, place_on.type)
