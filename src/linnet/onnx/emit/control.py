@@ -7,13 +7,15 @@ or `Loop`, and put together again. States that a region may write are carried li
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext, suppress
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
 from linnet.diagnostics import InternalError
-from linnet.ir import Op, Region
+from linnet.ir import Function, Op, Region
+from linnet.ir.semantics import EvaluationError
 from linnet.onnx.emit import loops
 from linnet.onnx.emit.dtypes import dtype_of
 from linnet.onnx.emit.errors import ExportError
@@ -157,19 +159,27 @@ def emit_call(t: Tracer, frame: Frame, op: Op) -> Sequence[Any]:
 
 
 def _prepared(t: Tracer, op: Op, receiver: Path, subst: Subst) -> Any:
-    """What depends on no input, once in the main graph; without weights, worked out now."""
-    b = t.c.b
-    key = ("prepared", op.attrs["callee"], receiver)
-    with b.outermost():
-        found = b.recall(key)
-        if found is None:
-            callee = t.functions[op.attrs["callee"]]
-            if op.attrs["receiver"] is None:
-                found = [_constants(t, callee.result_types[0], t.prepared(callee), callee.name)]
-            else:
-                found = [t.call(callee, (), subst, receiver)]
+    """What depends on no input, once in the main graph; without weights, worked out now. What may
+    fail stays where the program has it, perhaps in a branch that is never taken."""
+    b, callee = t.c.b, t.functions[op.attrs["callee"]]
+    key = ("prepared", callee.name, receiver)
+    found = b.recall(key)
+    if found is None and op.attrs["receiver"] is None:
+        found = _worked_out(t, callee)
+    if found is None:
+        with nullcontext() if b.depth > 1 and not t.is_total(callee) else b.outermost():
+            found = [t.call(callee, (), subst, receiver)]
             b.remember(key, found)
     return found[0]
+
+
+def _worked_out(t: Tracer, callee: Function) -> list[Any] | None:
+    """The constants that a function gives, None where it fails; kept for the next call."""
+    with t.c.b.outermost(), suppress(EvaluationError):
+        made = [_constants(t, callee.result_types[0], t.prepared(callee), callee.name)]
+        t.c.b.remember(("prepared", callee.name, ()), made)
+        return made
+    return None
 
 
 def _constants(t: Tracer, type_: Type, value: Any, name: str) -> Any:

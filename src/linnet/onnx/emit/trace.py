@@ -22,6 +22,7 @@ from linnet.onnx.emit.dtypes import dtype_of, tensor
 from linnet.onnx.emit.errors import ExportError
 from linnet.onnx.emit.held import Case, Held, Present
 from linnet.passes import Instance, Lowered
+from linnet.passes.placing import Traits
 from linnet.types import DType, EnumType, StructType, Subst, Type
 
 if TYPE_CHECKING:
@@ -65,6 +66,13 @@ class Tracer:
         self.prepared = prepared
         self.appends = appends  # whether caches may be given to operators that need them in place
         self.depth = 0
+        self.traits: Traits | None = None
+
+    def is_total(self, function: Function) -> bool:
+        """Whether it can be run where the program would not have."""
+        if self.traits is None:
+            self.traits = Traits(self.functions)
+        return self.traits.is_total(function.name)
 
     # --- calls ----------------------------------------------------------------------------------
 
