@@ -26,7 +26,8 @@ from linnet import nest
 from linnet.backends.signature import Signature
 from linnet.backends.source import block_args, bound
 from linnet.dims import Dim
-from linnet.onnx.emit.dtypes import NUMPY, concrete
+from linnet.ir.semantics import NUMPY
+from linnet.onnx.emit.dtypes import concrete
 from linnet.onnx.emit.members import shape_of
 from linnet.types import DType, TensorType
 
