@@ -62,6 +62,22 @@ fn shares(at: Tensor[2; i32]) -> Tensor[2; f32] {
     return exp(cast<f32>(12 / at))
 }
 """
+SHARED = """
+pub block Model {
+    param w: Tensor[2, 3; f32]
+    param at: Tensor[2; i32]
+    pub entry main(x: Tensor[2; f32], turns: i32) -> Tensor[2; f32] {
+        let e = exp(w)
+        var y = x + e[:, 0]
+        for i in 0..turns { y = y + looks(e, at) }
+        return y
+    }
+}
+fn looks(w: Tensor[2, 3; f32], at: Tensor[2; i32]) -> Tensor[2; f32] {
+    let m[a] = exp(w[a, at[a]])
+    return m
+}
+"""
 DTYPES = {"f32": np.float32, "bf16": ml_dtypes.bfloat16, "i8": np.int8, "i64": np.int64,
           "u8": np.uint8, "u64": np.uint64}  # fmt: skip
 
@@ -116,3 +132,11 @@ def test_what_depends_on_no_input_fails_only_where_it_is_asked_for(run: Runner) 
         model.run_entry("main", [x, True, 0])
     with pytest.raises(FAILS, match=NO_VALUE):
         model.run_entry("main", [x, False, 1])
+
+
+def test_what_may_fail_is_made_apart_from_what_it_shares_work_with(run: Runner) -> None:
+    weights = {"w": np.zeros((2, 3), np.float32), "at": np.array([0, 9], np.int32)}
+    x = np.array([1, 2], np.float32)
+    same(values(run.load(SHARED, {}, weights).run_entry("main", [x, 0])), x + 1)
+    model = run.load(SHARED, {}, {**weights, "at": np.array([0, 2], np.int32)})
+    same(values(model.run_entry("main", [x, 2])), x + 1 + 2 * np.exp(np.float32(1)))

@@ -13,7 +13,7 @@ import pytest
 
 import linnet.onnx
 from linnet.ir.evaluate import Evaluator
-from linnet.onnx import InputError, RunError, StateError
+from linnet.onnx import ExportError, InputError, RunError, StateError
 from linnet.passes import bind
 
 from .support import checked, difference
@@ -339,3 +339,20 @@ def test_signatures_and_parameters_are_read(toy: Both) -> None:
     path = next(iter(toy.model.parameters))
     with pytest.raises(TypeError):
         toy.model.parameters[path] = np.zeros(1)  # type: ignore[index]
+
+
+DIVIDED = "module m\npub entry main(x: Tensor[2; f32]{0}) -> Tensor[2; f32] {{ {1} }}"
+
+
+def test_a_table_that_cannot_be_made_is_refused_with_its_place(tmp_path: Path) -> None:
+    program = checked(tmp_path, DIVIDED.format("", "return x + exp(cast<f32>(12 / iota<i32>(2)))"))
+    with pytest.raises(ExportError, match=r"divided by zero at .*program.linnet:\d+"):
+        linnet.onnx.load_model(program).run_entry("main", [np.ones(2, np.float32)])
+
+
+def test_what_the_runtime_does_not_open_is_a_failure_of_ours(tmp_path: Path) -> None:
+    """It looks at constant divisors of branches too."""
+    body = "return if on { cast<f32>(cast<i32>(x) / iota<i32>(2)) } else { x }"
+    program = checked(tmp_path, DIVIDED.format(", on: bool", body))
+    with pytest.raises(RunError, match=r"does not open the entry.*division by zero"):
+        linnet.onnx.load_model(program).run_entry("main", [np.ones(2, np.float32), False])

@@ -36,7 +36,7 @@ def prepare(module: Module, *, trainable: bool = False) -> Module:
     notes: list[Note] = []
     for name, function in module.functions.items():
         found = _Finder(traits, trainable).run(function)
-        groups = _grouped(found)
+        groups = _grouped(found, traits)
         if not groups:
             functions[name] = function
             continue
@@ -175,13 +175,19 @@ def _bytes(type_: TensorType) -> int:
     return math.prod(dim.constant or 0 for dim in type_.dims) * each
 
 
-def _grouped(found: list[_Group]) -> list[_Group]:
-    """Values that share work that is not trivial in one group, in order."""
+def _grouped(found: list[_Group], traits: Traits) -> list[_Group]:
+    """Values that share work that is not trivial in one group, in order. A value that may fail is
+    by itself: it may be asked for where the others are not."""
     groups: list[_Group] = []
+    total: set[_Group] = set()
     for one in found:
+        if not all(map(traits.total, one.ops)):
+            groups.append(one)
+            continue
+        total.add(one)
         work = {op for op in one.ops if not is_trivial(op) and op.kind != "param"}
         for group in groups:
-            if work & set(group.ops):
+            if group in total and work & set(group.ops):
                 group.values += one.values
                 group.ops += [op for op in one.ops if op not in set(group.ops)]
                 group.weights |= one.weights

@@ -7,7 +7,7 @@ or `Loop`, and put together again. States that a region may write are carried li
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -174,12 +174,18 @@ def _prepared(t: Tracer, op: Op, receiver: Path, subst: Subst) -> Any:
 
 
 def _worked_out(t: Tracer, callee: Function) -> list[Any] | None:
-    """The constants that a function gives, None where it fails; kept for the next call."""
-    with t.c.b.outermost(), suppress(EvaluationError):
-        made = [_constants(t, callee.result_types[0], t.prepared(callee), callee.name)]
+    """The constants that a function gives, kept for the next call; None where it fails in a branch
+    or a loop. Raises `ExportError` where every call would fail."""
+    try:
+        value = t.prepared(callee)
+    except EvaluationError as error:
+        if t.c.b.depth > 1:
+            return None
+        raise ExportError(str(error)) from error
+    with t.c.b.outermost():
+        made = [_constants(t, callee.result_types[0], value, callee.name)]
         t.c.b.remember(("prepared", callee.name, ()), made)
-        return made
-    return None
+    return made
 
 
 def _constants(t: Tracer, type_: Type, value: Any, name: str) -> Any:

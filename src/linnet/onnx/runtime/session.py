@@ -153,9 +153,16 @@ class EntrySession:
             return
         self.places = shortened(graph)
         data = ir.to_proto(written.model).SerializeToString()
-        self.session = ort.InferenceSession(
-            data, session_options(options), providers=list(options.providers)
-        )
+        try:
+            self.session = ort.InferenceSession(
+                data, session_options(options), providers=list(options.providers)
+            )
+        except _PROBLEMS as error:
+            if type(error) not in _PROBLEMS:
+                raise
+            raise RunError(
+                f"ONNX Runtime does not open the entry: {self._told(str(error))}"
+            ) from None
         del data
         written.model = None  # the session has it now
         self.taken = {i.name for i in self.session.get_inputs()}
