@@ -78,6 +78,15 @@ fn looks(w: Tensor[2, 3; f32], at: Tensor[2; i32]) -> Tensor[2; f32] {
     return m
 }
 """
+DIVIDED = """
+pub entry main(x: Tensor[2; f32], on: bool) -> Tensor[2; f32] {
+    let zero = iota<i32>(2) * 0
+    return if on { x + exp(cast<f32>(7 / zero)) + cast<f32>(cast<i32>(x) % zero) } else { x }
+}
+pub entry always(x: Tensor[2; f32]) -> Tensor[2; f32] {
+    return x + exp(cast<f32>(7 / fill<i32>([2], 0)))
+}
+"""
 DTYPES = {"f32": np.float32, "bf16": ml_dtypes.bfloat16, "i8": np.int8, "i64": np.int64,
           "u8": np.uint8, "u64": np.uint64}  # fmt: skip
 
@@ -140,3 +149,13 @@ def test_what_may_fail_is_made_apart_from_what_it_shares_work_with(run: Runner) 
     same(values(run.load(SHARED, {}, weights).run_entry("main", [x, 0])), x + 1)
     model = run.load(SHARED, {}, {**weights, "at": np.array([0, 2], np.int32)})
     same(values(model.run_entry("main", [x, 2])), x + 1 + 2 * np.exp(np.float32(1)))
+
+
+def test_a_division_by_a_constant_0_fails_only_where_it_is_asked_for(run: Runner) -> None:
+    model, x = run.load(DIVIDED), np.array([1, 2], np.float32)
+    assert values(model.run_entry("main", [x, False])).tolist() == [1, 2]
+    with pytest.raises(RunError, match=r"(division|divided) by zero.*program.linnet:[78]"):
+        model.run_entry("always", [x])
+    if not run.backend.startswith("jax"):  # its code cannot raise
+        with pytest.raises(RunError, match=r"division by zero|divided by zero"):
+            model.run_entry("main", [x, True])

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -82,3 +84,36 @@ def test_made_once_and_again_for_other_parameters(tmp_path: Path, load: str, num
         model.run_entry("many", [X], {"N": 3})
         assert all(a is b for a, b in zip(trees, model._built.values(), strict=True))
         assert trees and len(trees) == len(model._built)
+
+
+BOTH = """
+module m
+fn table() -> Tensor[2; f32] {
+    let at = 1 - iota<i32>(2)
+    let t = cos(cast<f32>(iota<i32>(2)))
+    let y[i] = exp(t[at[i]])
+    return y
+}
+pub op scaled(x: Tensor[2; f32]) -> Tensor[2; f32] {
+    return x * table()
+} grad(y, dy) {
+    return dy * sin(table()) * 7.0
+}
+pub entry main(x: Tensor[2; f32]) -> Tensor[2; f32] {
+    var y = scaled(x) + sqrt(table())
+    for k in 0..2 { y = y + table() }
+    return y
+}
+"""
+
+
+@pytest.mark.parametrize("load", ["load_source", "load"])
+@pytest.mark.parametrize("numerics", ["exact", "fast"])
+def test_an_op_with_a_gradient_works_its_tables_out(
+    tmp_path: Path, load: str, numerics: str
+) -> None:
+    entry = getattr(linnet.jax, load)(checked(tmp_path, BOTH), entry="main", numerics=numerics)
+    table = np.exp(np.cos(np.array([1, 0], np.float32)))
+    assert difference(to_numpy(entry(X)), X * table + np.sqrt(table) + 2 * table) < 1e-5
+    slopes = jax.grad(lambda x: entry(x).sum())(jnp.asarray(X))
+    assert difference(to_numpy(slopes), np.sin(table) * 7) < 1e-5

@@ -4,10 +4,6 @@ A step is an entry whose loops over blocks all stand where Python can run them. 
 one call of a compiled function, the same for all of them, and what lies between the loops is
 compiled as functions of its own (`Model_decode_start`, `Model_decode_end`). Everything else (loops
 of the device around layers, branches) is compiled as a whole.
-
-What input-independent functions give (`Lowered.prepared`) becomes extra parameters of the
-functions that need it, down from the entry: a compiler that saw the tables would fold them into
-its program. What depends on a block's parameters alone becomes a further field of that block.
 """
 
 from __future__ import annotations
@@ -20,8 +16,8 @@ from linnet.dims import Dim, Symbol
 from linnet.ir import Function, Op, Param, Ref, Region, SubVar, Value
 from linnet.ir.rewrite import Rewriter
 from linnet.ir.walk import free_of_op, walk
+from linnet.jax.ready import Kept, Threaded, kept_results, reached, thread_ready, unused
 from linnet.passes import Lowered
-from linnet.passes.places import path_text, places
 from linnet.types import TupleType
 
 # Operations that take and give parts: never worth a compiled function.
@@ -29,19 +25,6 @@ _STRUCTURAL = frozenset(
     {"const", "dim", "enum", "none", "tuple", "tuple_get", "struct_get", "some"}
 )
 _REMADE = frozenset({"const", "dim", "enum", "none"})
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """A prepared function of a block's parameters, and the paths of the blocks whose field holds
-    what it gives."""
-
-    function: str
-    paths: tuple[str, ...]
-
-    @property
-    def field(self) -> str:
-        return f"kept_{self.function}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +44,12 @@ class Plan:
 def plan(lowered: Lowered, entry: str, *, whole: bool, alone: bool = False) -> Plan:
     """Decides how `entry` runs; with `whole` it is always one program, and `alone` takes nothing
     that was worked out before."""
-    functions: dict[str, Function] = dict(lowered.functions)
-    ready: tuple[str, ...] = ()
+    threaded = Threaded(lowered.functions, lowered.origins, ())
     kept: tuple[Kept, ...] = ()
     if not alone:
-        functions, ready = thread_ready(lowered, entry)
-        kept = _kept(lowered, functions, entry)
-    origins = dict(lowered.origins)
+        threaded = thread_ready(lowered, entry)
+        kept = kept_results(lowered, threaded.functions, entry)
+    functions, origins, ready = threaded.functions, dict(threaded.origins), threaded.ready
     key = lowered.entries[entry]
     loops = _with_loops(functions)
     prepared = frozenset((*ready, *(k.function for k in kept)))
@@ -76,96 +58,8 @@ def plan(lowered: Lowered, entry: str, *, whole: bool, alone: bool = False) -> P
         return Plan(functions, origins, frozenset(jitted), ready, False, kept)
     stepper = _Stepper(functions, origins, loops)
     stepper.run(key)
-    made = _callees_first({**functions, **stepper.made}, key, prepared)
+    made = reached({**functions, **stepper.made}, key, prepared)
     return Plan(made, origins, frozenset(stepper.jitted | prepared), ready, True, kept)
-
-
-# --- prepared results -----------------------------------------------------------------------------
-
-
-def thread_ready(lowered: Lowered, entry: str) -> tuple[dict[str, Function], tuple[str, ...]]:
-    """The functions with prepared results as parameters, and those that `entry` takes."""
-    prepared = set(lowered.prepared)
-    needs: dict[str, tuple[str, ...]] = {}
-    functions: dict[str, Function] = {}
-    for name, function in lowered.functions.items():
-        if name in prepared or function.grad is not None:
-            functions[name], needs[name] = function, ()
-            continue
-        wanted: dict[str, None] = {}
-        for op in walk(function.body):
-            if op.kind == "call":
-                callee = op.attrs["callee"]
-                if callee in prepared and op.attrs.get("receiver") is None:
-                    wanted[callee] = None
-                wanted.update(dict.fromkeys(needs[callee]))
-        needs[name] = tuple(wanted)
-        functions[name] = _taking(function, needs, prepared, lowered) if wanted else function
-    ready = needs[lowered.entries[entry]]
-    return _callees_first(functions, lowered.entries[entry], frozenset(ready)), ready
-
-
-def _kept(lowered: Lowered, functions: Mapping[str, Function], entry: str) -> tuple[Kept, ...]:
-    """The prepared functions of `entry` that read a block's parameters."""
-    wanted: dict[str, dict[str, None]] = {}
-    where = places(functions, [lowered.entries[entry]], lowered.binding.root)
-    for name, function in functions.items():
-        for op in walk(function.body):
-            receiver = op.attrs.get("receiver")
-            if op.kind == "call" and op.attrs.get("prepared") and receiver is not None:
-                paths = map(path_text, where.of(name, receiver))
-                wanted.setdefault(op.attrs["callee"], {}).update(dict.fromkeys(paths))
-    return tuple(Kept(name, tuple(paths)) for name, paths in wanted.items())
-
-
-def _taking(
-    function: Function, needs: Mapping[str, tuple[str, ...]], prepared: set[str], lowered: Lowered
-) -> Function:
-    values: dict[str, Value] = {}
-    extra = []
-    for name in needs[function.name]:
-        made = lowered.functions[name]
-        short = name.removesuffix("_prepared")
-        values[name] = Value(made.body.results[0].type, short, made.span)
-        extra.append(Param(short, values[name]))
-
-    def transform(rw: Rewriter, op: Op) -> Sequence[Value] | None:
-        if op.kind != "call":
-            return None
-        callee = op.attrs["callee"]
-        if callee in values and callee in prepared and op.attrs.get("receiver") is None:
-            return [values[callee]]
-        if not needs[callee]:
-            return None
-        operands = (*rw.operands(op), *(values[n] for n in needs[callee]))
-        return rw.copy(op, operands=operands)
-
-    taken = Rewriter(transform, fresh=False).function(function)
-    return replace(taken, params=(*taken.params, *extra))
-
-
-def _callees_first(
-    functions: Mapping[str, Function], entry: str, also: frozenset[str]
-) -> dict[str, Function]:
-    """The functions reached from `entry`, and those in `also`, callees before callers."""
-    found: dict[str, Function] = {}
-
-    def visit(name: str) -> None:
-        if name in found:
-            return
-        bodies = [functions[name].body]
-        grad = functions[name].grad
-        if grad is not None:
-            bodies.append(grad.body)
-        for body in bodies:
-            for op in walk(body):
-                if op.kind == "call":
-                    visit(op.attrs["callee"])
-        found[name] = functions[name]
-
-    for name in (*sorted(also), entry):
-        visit(name)
-    return found
 
 
 # --- steps ----------------------------------------------------------------------------------------
@@ -266,7 +160,7 @@ class _Stepper:
             self.jitted.add(real[0].attrs["callee"])
             return segment
         later = {v for op in body.ops[stop:] for v in free_of_op(op)} | set(body.results)
-        name = self._fresh(f"{function.name}_{part}")
+        name = unused(f"{function.name}_{part}", {**self.functions, **self.made})
         constants = [op for op in segment if op.kind in _REMADE]
         rest = [op for op in segment if op.kind not in _REMADE]
         outputs = [v for op in rest for v in op.results if v in later]
@@ -288,7 +182,7 @@ class _Stepper:
         own = {v for o in rest for v in o.results}
         outputs = list(dict.fromkeys(v for v in body.results if v in own))
         makers = {v: o for o in constants for v in o.results}
-        name = self._fresh(f"{function.name}_{var.name}")
+        name = unused(f"{function.name}_{var.name}", {**self.functions, **self.made})
         made, inputs = _outlined(function, name, rest, outputs, makers, {var: Ref(None, ())})
         self._add(name, made, function)
         call = _call(made, inputs, outputs, Ref(var, ()), function)
@@ -302,12 +196,6 @@ class _Stepper:
         self.made[name] = made
         self.origins[name] = self.origins.get(function.name, function.name)
         self.jitted.add(name)
-
-    def _fresh(self, wanted: str) -> str:
-        name, number = wanted, 2
-        while name in self.functions or name in self.made:
-            name, number = f"{wanted}_{number}", number + 1
-        return name
 
 
 def _outlined(

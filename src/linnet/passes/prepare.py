@@ -35,8 +35,7 @@ def prepare(module: Module, *, trainable: bool = False) -> Module:
     prepared: list[str] = []
     notes: list[Note] = []
     for name, function in module.functions.items():
-        found = _Finder(traits, trainable).run(function)
-        groups = _grouped(found, traits)
+        groups = _grouped(_Finder(traits, trainable).run(function))
         if not groups:
             functions[name] = function
             continue
@@ -59,12 +58,22 @@ def prepare(module: Module, *, trainable: bool = False) -> Module:
 
 @dataclass(eq=False, slots=True)
 class _Group:
-    """Values prepared together because they share work; `ops` in program order."""
+    """Values prepared together because they share work; `ops` in program order. Where one may fail,
+    `asked` holds the regions that ask for it."""
 
     values: list[Value]
     ops: list[Op]
     weights: bool
+    asked: frozenset[Region]
+    work: set[Op] = field(default_factory=set)
     name: str = ""
+
+    def take(self, other: _Group) -> None:
+        own = set(self.ops)
+        self.values += other.values
+        self.ops += [op for op in other.ops if op not in own]
+        self.work |= other.work
+        self.weights |= other.weights
 
 
 @dataclass(slots=True)
@@ -76,22 +85,24 @@ class _Finder:
     weights: dict[Value, bool] = field(default_factory=dict)  # fixed values: made from weights?
     makers: dict[Value, Op] = field(default_factory=dict)
     order: dict[Op, int] = field(default_factory=dict)
-    chosen: dict[Value, None] = field(default_factory=dict)
-    seen: set[Value] = field(default_factory=set)
+    chosen: dict[Value, set[Region]] = field(default_factory=dict)  # with who asks for them
+    seen: set[tuple[Value, Region]] = field(default_factory=set)
 
     def run(self, function: Function) -> list[_Group]:
-        needed = [*self.region(function.body), *function.body.results]
-        for value in needed:
-            self.demand(value)
-        found: list[_Group] = []
-        for value in self.chosen:
-            cone = sorted(self.cone(value), key=self.order.__getitem__)
-            found.append(_Group([value], cone, self.weights[value]))
-        return found
+        for value, region in list(self.region(function.body)):
+            self.demand(value, region)
+        return [self.group(value, asked) for value, asked in self.chosen.items()]
 
-    def region(self, region: Region) -> Iterator[Value]:
-        """Marks what is fixed; gives what the operations that are not fixed take."""
-        needed: list[Value] = []
+    def group(self, value: Value, asked: set[Region]) -> _Group:
+        cone = sorted(self.cone(value), key=self.order.__getitem__)
+        total = all(map(self.traits.total, cone))
+        work = {op for op in cone if not is_trivial(op) and op.kind != "param"}
+        where = frozenset() if total else frozenset(asked)
+        return _Group([value], cone, self.weights[value], where, work)
+
+    def region(self, region: Region) -> Iterator[tuple[Value, Region]]:
+        """Marks what is fixed; gives what the operations that are not fixed take, and where."""
+        needed: list[tuple[Value, Region]] = []
         for op in region.ops:
             self.order[op] = len(self.order)
             inputs = free_of_op(op)
@@ -101,10 +112,10 @@ class _Finder:
                 for value in op.results:
                     self.weights[value], self.makers[value] = weights, op
                 continue
-            needed.extend(op.operands)
+            needed.extend((value, region) for value in op.operands)
             for inner in op.regions:
                 needed.extend(self.region(inner))
-                needed.extend(inner.results)
+        needed.extend((value, region) for value in region.results)
         return iter(needed)
 
     def is_fixed(self, op: Op, inputs: Sequence[Value]) -> bool:
@@ -127,16 +138,16 @@ class _Finder:
             case _:
                 return not op.regions
 
-    def demand(self, value: Value) -> None:
+    def demand(self, value: Value, region: Region) -> None:
         """Chooses `value` when it is fixed and worth it, else looks at what it is made from."""
         stack = [value]
         while stack:
             value = stack.pop()
-            if value in self.seen or value not in self.makers:
+            if (value, region) in self.seen or value not in self.makers:
                 continue
-            self.seen.add(value)
-            if self.is_worth(value):
-                self.chosen[value] = None
+            self.seen.add((value, region))
+            if value in self.chosen or self.is_worth(value):
+                self.chosen.setdefault(value, set()).add(region)
             else:
                 stack.extend(self.makers[value].operands)
 
@@ -175,22 +186,14 @@ def _bytes(type_: TensorType) -> int:
     return math.prod(dim.constant or 0 for dim in type_.dims) * each
 
 
-def _grouped(found: list[_Group], traits: Traits) -> list[_Group]:
-    """Values that share work that is not trivial in one group, in order. A value that may fail is
-    by itself: it may be asked for where the others are not."""
+def _grouped(found: list[_Group]) -> list[_Group]:
+    """Values that share work that is not trivial in one group, in order. Values that may fail are
+    together only where the same regions ask for them: another may never run."""
     groups: list[_Group] = []
-    total: set[_Group] = set()
     for one in found:
-        if not all(map(traits.total, one.ops)):
-            groups.append(one)
-            continue
-        total.add(one)
-        work = {op for op in one.ops if not is_trivial(op) and op.kind != "param"}
         for group in groups:
-            if group in total and work & set(group.ops):
-                group.values += one.values
-                group.ops += [op for op in one.ops if op not in set(group.ops)]
-                group.weights |= one.weights
+            if group.asked == one.asked and not group.work.isdisjoint(one.work):
+                group.take(one)
                 break
         else:
             groups.append(one)

@@ -13,6 +13,7 @@ from linnet.backends.errors import InputError
 from linnet.backends.inputs import Checked
 from linnet.diagnostics.escape import escape_text
 from linnet.jax.runtime.arrays import settings, zeros_of
+from linnet.jax.runtime.failures import refusals
 from linnet.jax.runtime.given import Flat, apart, checked_state, same_parameters
 from linnet.jax.runtime.results import outside
 
@@ -79,9 +80,9 @@ class Entry:
             held = checked_state(program.binding, state)
             loaded = program.loaded(self.name, how, checked)
             callee = loaded.code.callee
-            tree = self._tree(loaded, params, arrays) if callee.takes_block else None
             given = self._state(held, loaded, checked, arrays)
-            with _explained(loaded):
+            with _explained(loaded), refusals(program.signature(self.name)):
+                tree = self._tree(loaded, params, arrays) if callee.takes_block else None
                 result, after = program.call(self.name, loaded, checked, tree, given)
             kinds = callee.function.result_types
             made = outside(kinds[0], result) if kinds else None

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -12,7 +11,7 @@ import numpy as np
 from jax import lax
 
 from linnet.backends.checks import Bounds
-from linnet.backends.errors import InputError
+from linnet.backends.errors import InputError, RunError
 from linnet.backends.inputs import Checked, numpy_dtype
 from linnet.backends.owner import Owner
 from linnet.backends.signature import Signature, entry_named, frozen
@@ -21,6 +20,7 @@ from linnet.backends.turns import Turns
 from linnet.ir import Function
 from linnet.jax.runtime.arrays import settings, zeros_of
 from linnet.jax.runtime.code import EntryCode, Loaded, Settings, execute, generate, prepare
+from linnet.jax.runtime.failures import refusals
 from linnet.jax.runtime.given import Parameters, is_gone, same_parameters
 from linnet.jax.runtime.inputs import Reader
 from linnet.jax.runtime.results import outside, structs
@@ -94,8 +94,7 @@ class Program:
         sizes = entry.sizes(checked.generics)
         args += [sizes[callee.function.generics[index].name] for index in callee.size_args]
         context = [params] * callee.takes_block + [state] * callee.takes_state
-        with _refusals(entry):
-            result = loaded.function(*context, *args)
+        result = loaded.function(*context, *args)
         if callee.writes:
             result, state = result if callee.function.body.results else (None, result)
         return result, state
@@ -112,17 +111,6 @@ class Program:
         key = (content.shape, str(content.dtype), hash(content.tobytes()))
         kept = self._tables.setdefault(key, array)
         return kept if np.array_equal(np.asarray(kept), content) else array
-
-
-@contextmanager
-def _refusals(entry: Signature) -> Iterator[None]:
-    """What generated code refuses for its shapes is an input that does not fit."""
-    try:
-        yield
-    except ValueError as error:
-        if "of no elements has no value" not in str(error) or isinstance(error, InputError):
-            raise
-        raise entry.fail(str(error)) from None
 
 
 class Model(Owner):
@@ -173,13 +161,16 @@ class Model(Owner):
     def _run(self, name: str, loaded: Loaded, checked: Checked) -> Any:
         callee = loaded.code.callee
         program = self._program
-        params = self._params(loaded) if callee.takes_block else None
-        program._ready(loaded)
+        entry = program.signature(name)
+        with refusals(entry):
+            params = self._params(loaded) if callee.takes_block else None
+            program._ready(loaded)
         if callee.writes:
             self._turns.failed(name)
         try:
-            result, state = program.call(name, loaded, checked, params, self._state)
-        except InputError:  # refused by code that looks at shapes: the state is whole if it is here
+            with refusals(entry):
+                result, state = program.call(name, loaded, checked, params, self._state)
+        except (InputError, RunError):  # refused while traced: the state is whole if it is here
             if not any(map(is_gone, jax.tree.leaves(self._state))):
                 self._turns.broken = None
             raise

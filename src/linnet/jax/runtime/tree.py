@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from linnet.backends.names import attribute
 from linnet.jax.emit.blocks import has_states
 from linnet.jax.emit.names import field
-from linnet.jax.plan import Kept
+from linnet.jax.ready import Kept
 from linnet.passes import Binding, Instance, ParamInfo
 
 Find = Callable[[str], Any]

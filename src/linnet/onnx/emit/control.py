@@ -181,7 +181,7 @@ def _worked_out(t: Tracer, callee: Function) -> list[Any] | None:
     except EvaluationError as error:
         if t.c.b.depth > 1:
             return None
-        raise ExportError(str(error)) from error
+        raise ExportError(error.what, error.span) from error
     with t.c.b.outermost():
         made = [_constants(t, callee.result_types[0], value, callee.name)]
         t.c.b.remember(("prepared", callee.name, ()), made)

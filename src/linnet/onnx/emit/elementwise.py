@@ -12,6 +12,7 @@ from linnet.backends.limits import limit_of
 from linnet.dims import Dim
 from linnet.onnx.emit import views
 from linnet.onnx.emit.core import Core
+from linnet.onnx.emit.division import divide
 from linnet.onnx.emit.dtypes import HALF, carrier
 from linnet.onnx.emit.errors import ExportError
 from linnet.onnx.emit.finish import SAME
@@ -110,7 +111,7 @@ def binary(c: Core, kind: str, a: Held, b: Held, hint: str) -> Held:
         name = "Min" if kind == "min" else "Max"
         return c.apply(name, "extreme", (a, b), dims, hint=hint)
     if kind in ("div", "rem"):
-        return _divide(c, kind, a, b, hint)
+        return divide(c, kind, a, b, hint)
     (a, b), shape = views.together(c, (a, b))
     made = c.apply({"add": "Add", "sub": "Sub", "mul": "Mul"}[kind], "arithmetic", (a, b), shape,
                    hint=hint)  # fmt: skip
@@ -135,39 +136,6 @@ def _bits(c: Core, kind: str, a: Held, b: Held, hint: str) -> Held:
     name = word if a.dtype is DType.BOOL else f"Bitwise{word}"
     made = c.b.node(name, [c.value(a), c.value(b)], a.dtype, hint)
     return c.like(made, a.dtype, a.dims, (a, b))
-
-
-def _divide(c: Core, kind: str, a: Held, b: Held, hint: str) -> Held:
-    if a.dtype.is_float:
-        if kind == "div":
-            return c.apply("Div", "arithmetic", (a, b), a.dims, hint=hint)
-        return c.apply("Mod", "arithmetic", (a, b), a.dims, hint=hint, fmod=1)
-    if a.dtype is DType.U64:
-        x, y = c.value(a), c.value(b)
-        quotient = c.b.node("Div", [x, y], DType.U64, hint)
-        if kind == "div":
-            return c.like(quotient, a.dtype, a.dims, (a, b))
-        back = c.b.node("Mul", [quotient, y], DType.U64, hint)
-        return c.like(c.b.node("Sub", [x, back], DType.U64, hint), a.dtype, a.dims, (a, b))
-    kernel = DType.I32 if a.dtype is DType.I32 else DType.I64
-    x, y = c.in_dtype(a, kernel), c.in_dtype(b, kernel)
-    quotient = _quotient(c, x, y, kernel, b, hint)
-    if kind == "rem":
-        back = c.b.node("Mul", [quotient, y], kernel, hint)
-        quotient = c.b.node("Sub", [x, back], kernel, hint)
-    return c.like(c.convert(quotient, kernel, a.dtype), a.dtype, a.dims, (a, b))
-
-
-def _quotient(c: Core, x: ir.Value, y: ir.Value, kernel: DType, b: Held, hint: str) -> ir.Value:
-    """`x / y` truncating; the smallest integer by -1 wraps instead of trapping."""
-    narrow = b.dtype.bits < kernel.bits or b.dtype.cls == "unsigned"
-    if narrow or (b.const is not None and b.const not in (0, -1)):
-        return c.b.node("Div", [x, y], kernel, hint)
-    by_minus_one = c.b.node("Equal", [y, c.scalar(-1, kernel)], DType.BOOL, hint)
-    safe = c.b.node("Where", [by_minus_one, c.scalar(1, kernel), y], kernel, hint)
-    plain = c.b.node("Div", [x, safe], kernel, hint)
-    return c.b.node("Where", [by_minus_one, c.b.node("Neg", [x], kernel, hint), plain], kernel,
-                    hint)  # fmt: skip
 
 
 _UNSIGNED = {8: DType.U8, 16: DType.U16, 32: DType.U32, 64: DType.U64}

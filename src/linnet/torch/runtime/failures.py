@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import linecache
 import re
-from types import TracebackType
 
 from linnet.backends.errors import RunError
+from linnet.backends.failures import place_of
 
 _MEMORY = re.compile("out of memory|allocate memory|enough memory")
 _BOUNDS = re.compile(
@@ -18,6 +17,7 @@ _BOUNDS = re.compile(
 _PROBLEMS = (RuntimeError, IndexError, ZeroDivisionError)
 _WORDS = {
     "ZeroDivisionError": "integer division by zero",
+    "integer division or modulo by zero": "integer division by zero",
     "index out of range in self": "an index lies outside its axis",
 }
 
@@ -30,7 +30,7 @@ def refusal(entry: str, error: BaseException) -> RunError | None:
     said = str(error)
     if _MEMORY.search(said):
         return None
-    where = _place(error.__traceback__)
+    where = place_of(error.__traceback__, "torch")
     return RunError(f"`{entry}`: {_reason(said)}{f' in {where}' if where else ''}")
 
 
@@ -41,18 +41,3 @@ def _reason(said: str) -> str:
         extent = found[1] or found[2] or found[3]
         return f"an index lies outside {f'an axis of extent {extent}' if extent else 'its axis'}"
     return _WORDS.get(said, said)
-
-
-def _place(traceback: TracebackType | None) -> str:
-    """The innermost generated function in a traceback, as the comment above it names it; nothing
-    where compiled code stands in for them."""
-    found = ""
-    while traceback is not None:
-        code = traceback.tb_frame.f_code
-        if code.co_filename.startswith("<linnet torch "):
-            above = linecache.getline(code.co_filename, code.co_firstlineno - 1).strip()
-            if above.startswith("# "):
-                function, _, line = above[2:].partition("  ")
-                found = f"`{function}` ({line})" if line else f"`{function}`"
-        traceback = traceback.tb_next
-    return found
