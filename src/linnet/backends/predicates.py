@@ -23,11 +23,20 @@ def settled(name: str) -> Predicate:
     return when
 
 
-def last_axis(name: str) -> Predicate:
-    """Applies but where the last axis is known to be empty."""
+def every(*predicates: Predicate) -> Predicate:
+    """Applies where all of them do; else gives the first reason."""
 
     def when(case: Case) -> str | None:
-        return "the last axis is empty" if case.extent(name, -1) == 0 else None
+        return next((r for p in predicates if (r := p(case)) is not None), None)
+
+    return when
+
+
+def filled(name: str, *axes: int) -> Predicate:
+    """Applies but where one of these axes is known to be empty."""
+
+    def when(case: Case) -> str | None:
+        return "an axis is empty" if any(case.extent(name, axis) == 0 for axis in axes) else None
 
     return when
 
@@ -51,13 +60,8 @@ def not_f64(name: str) -> Predicate:
 
 
 def narrow(name: str, *axes: int) -> Predicate:
-    """As `not_f64`, and where none of these axes of the operand is known to be empty."""
-
-    def when(case: Case) -> str | None:
-        empty = any(case.extent(name, axis) == 0 for axis in axes)
-        return not_f64(name)(case) or ("an axis is empty" if empty else None)
-
-    return when
+    """As `not_f64` and `filled` together."""
+    return every(not_f64(name), filled(name, *axes))
 
 
 # --- choices and losses ---------------------------------------------------------------------------

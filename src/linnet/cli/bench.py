@@ -24,7 +24,7 @@ DTYPES = ("f32", "bf16", "f16")
 )
 @click.option("--weights-format", type=click.Choice(WEIGHT_FORMATS), help="Of the native backend.")
 @click.option("--dtype", type=click.Choice(DTYPES), help="Instead of the card's dtype.")
-@click.option("--numerics", type=click.Choice(NUMERICS), default="fast", show_default=True)
+@NUMERICS
 @click.option("--prompt-tokens", type=click.IntRange(min=1), default=512, show_default=True)
 @click.option("--new-tokens", type=click.IntRange(min=1), default=64, show_default=True)
 @click.option("--threads", type=click.IntRange(1, 1024), help="Default: the processors it may use.")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from linnet.cli.options import NUMERICS, PRESENT, SOURCE, parse_bindings
+from linnet.cli.options import BIND, NUMERICS, PRESENT, ROOT, SOURCE, parse_bindings
 from linnet.diagnostics.escape import escape_text
 
 # As `linnet run` calls them, and the frameworks' names: `onnx` for what an exported file holds.
@@ -21,9 +21,9 @@ BACKENDS = ("torch", "jax", "jax_source", "jax_model", "onnx", "onnx_model", "na
 )  # fmt: skip
 @click.option("--device", default="cpu", show_default=True, help="Such as cpu or cuda.")
 @click.option("--entry", metavar="E", help="One entry instead of all.")
-@click.option("--bind", "bindings", metavar="G=V", multiple=True, help="A generic's value.")
-@click.option("--root", metavar="BLOCK", help="The block, where several have entries.")
-@click.option("--numerics", type=click.Choice(NUMERICS), default="fast", show_default=True)
+@BIND
+@ROOT
+@NUMERICS
 @PRESENT
 @click.argument("file", metavar="FILE", type=SOURCE)
 def command(

@@ -21,7 +21,7 @@ DTYPES = ("f32", "bf16", "f16")
 )
 @click.option("--backend", help="Default: native on a CPU with a C++ compiler, else torch.")
 @click.option("--dtype", type=click.Choice(DTYPES), help="Instead of the card's dtype.")
-@click.option("--numerics", type=click.Choice(NUMERICS), default="fast", show_default=True)
+@NUMERICS
 @click.option("--device", default=None, help="Where to run, such as cpu or cuda.")
 @click.option(
     "--weights-format",

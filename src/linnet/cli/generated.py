@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from linnet.cli.options import NUMERICS, PRESENT, SOURCE, parse_bindings
+from linnet.cli.options import BIND, NUMERICS, PRESENT, ROOT, SOURCE, parse_bindings
 
 _FILES = (
     "FILE may also be a package's folder, a model folder or an installed card's name; the card "
@@ -24,9 +24,9 @@ def generated_command(
 
     @click.command("generated", help=f"Print {what} of FILE.\n\n{_FILES} {dimensions}")
     @click.option("--entry", required=True, metavar="E", help="The entry to generate.")
-    @click.option("--bind", "bindings", metavar="G=V", multiple=True, help="A generic's value.")
-    @click.option("--root", metavar="BLOCK", help="The block, where several have the entry.")
-    @click.option("--numerics", type=click.Choice(NUMERICS), default="fast", show_default=True)
+    @BIND
+    @ROOT
+    @NUMERICS
     @PRESENT
     @click.argument("file", metavar="FILE", type=SOURCE)
     def command(

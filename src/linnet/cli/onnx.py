@@ -6,14 +6,14 @@ from pathlib import Path
 
 import click
 
-from linnet.cli.options import NUMERICS, PRESENT, SOURCE, parse_bindings
+from linnet.cli.options import BIND, NUMERICS, PRESENT, ROOT, SOURCE, parse_bindings
 
 
 @click.command()
 @click.option("--entry", required=True, metavar="E", help="The entry to export.")
-@click.option("--bind", "bindings", metavar="G=V", multiple=True, help="A generic's value.")
-@click.option("--root", metavar="BLOCK", help="The block, where several have the entry.")
-@click.option("--numerics", type=click.Choice(NUMERICS), default="fast", show_default=True)
+@BIND
+@ROOT
+@NUMERICS
 @click.option("--opset", type=int, default=24, show_default=True, help="From 20 on.")
 @click.option("-o", "--output", metavar="PATH", type=click.Path(dir_okay=False, path_type=Path),
               help="Write a model file instead of printing text.")  # fmt: skip

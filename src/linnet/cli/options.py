@@ -13,7 +13,7 @@ from linnet.packages.names import IDENTIFIER
 from linnet.packages.resources import models_root
 
 WEIGHT_FORMATS = ("f32", "bf16", "int8", "int8_group", "int4", "int4_group64")
-NUMERICS = ("exact", "equivalent", "fast")
+_NUMERICS = ("exact", "equivalent", "fast")
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
 _INTEGER = re.compile(r"-?[0-9](?:_?[0-9]){0,17}\Z")
 Bound = int | str | tuple[int, ...]
@@ -34,6 +34,11 @@ class SourcePath(click.Path):
 
 
 SOURCE = SourcePath()
+BIND = click.option("--bind", "bindings", metavar="G=V", multiple=True, help="A generic's value.")
+ROOT = click.option("--root", metavar="BLOCK", help="The block, where several have entries.")
+NUMERICS = click.option(
+    "--numerics", type=click.Choice(_NUMERICS), default="fast", show_default=True
+)
 PRESENT = click.option(
     "--present", metavar="PATH", multiple=True,
     help="An optional parameter that is there, such as layers.{i}.attention.q_norm.weight; of a "

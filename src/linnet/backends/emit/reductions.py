@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from linnet.backends.emit.dtypes import dtype_of, tensor
-from linnet.backends.emit.sizes import dim_bounds
 from linnet.backends.emit.writer import Writer
 from linnet.backends.expr import ATOM, MUL, Expr
+from linnet.dims.dim import is_at_least
 from linnet.ir import Op
 
 
@@ -25,7 +25,7 @@ def emit_reduce(w: Writer, op: Op) -> None:
         w.define(op.result, a)
         return
     places = [axis - rank for axis in axes]
-    filled = all(dim_bounds(source.dims[axis])[0] > 0 for axis in axes)
+    filled = all(is_at_least(source.dims[axis], 1) for axis in axes)
     extreme = kind in ("min", "max") and not filled
     text = w.extreme(op, a, places) if extreme else w.reduced(a, kind, places, dtype)
     made = _reduced(a, text, axes, rank)

@@ -13,6 +13,7 @@ from typing import Any
 
 import onnx_ir as ir
 
+from linnet.backends.predicates import every, filled, narrow, settled
 from linnet.dims import Dim
 from linnet.ir import Op, Value
 from linnet.onnx.emit import elementwise, views
@@ -24,15 +25,11 @@ from linnet.onnx.natives.model import (
     Kernel,
     Native,
     Predicate,
-    every,
-    filled,
     in_f32,
-    narrow,
     needs,
     operands,
     result_dims,
     rounded,
-    settled,
 )
 from linnet.passes.masks import AtMost, MaskFact
 from linnet.types import DType

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from linnet.backends.predicates import never_empty
+from linnet.backends.predicates import every, filled, narrow, never_empty, settled
 from linnet.dims import Dim
 from linnet.ir import Op
 from linnet.onnx.emit import elementwise, views
@@ -21,17 +21,13 @@ from linnet.onnx.natives.model import (
     Kernel,
     Native,
     alike,
-    every,
-    filled,
     in_f32,
-    narrow,
     needs,
     of_runtime,
     operands,
     pointwise,
     result_dims,
     rounded,
-    settled,
 )
 from linnet.types import DType
 

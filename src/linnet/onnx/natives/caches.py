@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
+from linnet.backends.predicates import every, filled
 from linnet.ir import Op
 from linnet.onnx.emit import elementwise, views
 from linnet.onnx.emit.held import Held
@@ -22,8 +23,6 @@ from linnet.onnx.natives.model import (
     Case,
     Kernel,
     Native,
-    every,
-    filled,
     needs,
     operands,
     result_dims,

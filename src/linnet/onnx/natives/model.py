@@ -12,7 +12,7 @@ from linnet.ir import Op
 from linnet.onnx.emit import views
 from linnet.onnx.emit.held import Held
 from linnet.onnx.emit.trace import Frame, Kernel, Tracer
-from linnet.types import DType, OptionalType
+from linnet.types import DType
 
 # How a table is told what it may use, through the device of a case: `opset 24 microsoft`.
 MICROSOFT = "microsoft"
@@ -36,41 +36,6 @@ def needs(opset: int) -> Predicate:
 def of_runtime(case: Case) -> str | None:
     """Applies where ONNX Runtime's own operators may be used."""
     return None if MICROSOFT in case.device.split() else "the operator is ONNX Runtime's own"
-
-
-def settled(name: str) -> Predicate:
-    """Applies where optional operand `name` is known to be there or not."""
-
-    def when(case: Case) -> str | None:
-        value = case.operands.get(name)
-        if value is not None and isinstance(value.type, OptionalType):
-            return f"whether there is a {name} is known only when it runs"
-        return None
-
-    return when
-
-
-def filled(name: str, axis: int) -> Predicate:
-    def when(case: Case) -> str | None:
-        return "an axis is empty" if case.extent(name, axis) == 0 else None
-
-    return when
-
-
-def narrow(name: str) -> Predicate:
-    def when(case: Case) -> str | None:
-        return "the body computes in f32" if case.dtype(name) is DType.F64 else None
-
-    return when
-
-
-def every(*predicates: Predicate) -> Predicate:
-    """The first reason any of them has."""
-
-    def when(case: Case) -> str | None:
-        return next((r for p in predicates if (r := p(case)) is not None), None)
-
-    return when
 
 
 # --- for kernels ----------------------------------------------------------------------------------
@@ -115,7 +80,6 @@ def alike(t: Tracer, frame: Frame, op: Op, operator: str, domain: str = "", **at
 
 
 __all__ = [
-    "Case", "Kernel", "Native", "Predicate", "alike", "every", "filled", "in_f32", "narrow",
-    "needs", "of_runtime", "operands", "opset_of", "pointwise", "result_dims", "rounded", "settled",
-    "target",
+    "Case", "Kernel", "Native", "Predicate", "alike", "in_f32", "needs", "of_runtime", "operands",
+    "opset_of", "pointwise", "result_dims", "rounded", "target",
 ]  # fmt: skip

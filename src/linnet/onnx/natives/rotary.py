@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from linnet.backends.predicates import every, narrow
 from linnet.dims import Dim
 from linnet.ir import Op
 from linnet.onnx.emit import elementwise, views
@@ -24,8 +25,6 @@ from linnet.onnx.natives.model import (
     Case,
     Kernel,
     Native,
-    every,
-    narrow,
     needs,
     operands,
     rounded,

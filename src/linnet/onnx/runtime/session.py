@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from sys import intern
@@ -153,16 +154,10 @@ class EntrySession:
             return
         self.places = shortened(graph)
         data = ir.to_proto(written.model).SerializeToString()
-        try:
+        with self._failures("ONNX Runtime does not open the entry: "):
             self.session = ort.InferenceSession(
                 data, session_options(options), providers=list(options.providers)
             )
-        except _PROBLEMS as error:
-            if type(error) not in _PROBLEMS:
-                raise
-            raise RunError(
-                f"ONNX Runtime does not open the entry: {self._told(str(error))}"
-            ) from None
         del data
         written.model = None  # the session has it now
         self.taken = {i.name for i in self.session.get_inputs()}
@@ -199,12 +194,8 @@ class EntrySession:
             held.append(to_ort(results[-1], dtype))
             binding.bind_ortvalue_output(name, held[-1])
         swapped = self._bind_states(states)
-        try:
+        with self._failures():
             self.session.run_with_iobinding(binding)
-        except _PROBLEMS as error:
-            if type(error) not in _PROBLEMS:
-                raise
-            raise RunError(self._told(str(error))) from None
         return results, swapped
 
     def shapes(self, sizes: Mapping[str, int]) -> list[Shape]:
@@ -215,6 +206,16 @@ class EntrySession:
         """The most that each input may be (and 0 the least), None where it may be anything."""
         limits = (self.written.limits.get(name, ()) for name in self.written.inputs)
         return [min((self._extent(d, sizes) for d in dims), default=None) for dims in limits]
+
+    @contextmanager
+    def _failures(self, what: str = "") -> Iterator[None]:
+        """The runtime's failures as ours, `what` before its reason."""
+        try:
+            yield
+        except _PROBLEMS as error:
+            if type(error) not in _PROBLEMS:
+                raise
+            raise RunError(f"{what}{self._told(str(error))}") from None
 
     def _told(self, problem: str) -> str:
         """The runtime's message with the place in the source, without its own files' names."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 from linnet.backends.emit.dtypes import dtype_of
 from linnet.backends.emit.elementwise import as_tensor
 from linnet.backends.expr import Expr
-from linnet.backends.predicates import last_axis, never_empty, not_f64, settled
+from linnet.backends.predicates import every, filled, narrow, never_empty, not_f64, settled
 from linnet.ir import Op
 from linnet.torch.emit.writer import Writer
 from linnet.torch.natives.model import (
-    Case,
     KernelWriter,
     Native,
     made,
@@ -61,10 +60,6 @@ def _repeated(w: Writer, op: Op) -> Expr:
     return made(op, f"{x.at(20)}.repeat(1, {op.attrs['shards']})", (x,))
 
 
-def _norm(case: Case) -> str | None:
-    return settled("bias")(case) or last_axis("x")(case)
-
-
 _narrow = not_f64("x")
 _F = "std.nn."
 NATIVES: tuple[Native, ...] = (
@@ -72,8 +67,9 @@ NATIVES: tuple[Native, ...] = (
            function("F.linear"), settled("bias"), joins=(1, 2)),
     Native(f"{_F}embedding::embedding", "embedding", "rows of the table gathered",
            function("F.embedding")),
-    Native(f"{_F}norm::rms_norm", "rms_norm", "fused, in f32", _rms_norm, last_axis("x")),
-    Native(f"{_F}norm::layer_norm", "layer_norm", "fused, in f32", _layer_norm, _norm),
+    Native(f"{_F}norm::rms_norm", "rms_norm", "fused, in f32", _rms_norm, filled("x", -1)),
+    Native(f"{_F}norm::layer_norm", "layer_norm", "fused, in f32", _layer_norm,
+           every(settled("bias"), filled("x", -1))),
     Native(f"{_F}activations::relu", "relu", "one pass", function("torch.relu")),
     Native(f"{_F}activations::sigmoid", "sigmoid", "one pass, in f32", function("torch.sigmoid"),
            _narrow),
@@ -85,7 +81,7 @@ NATIVES: tuple[Native, ...] = (
     Native(f"{_F}activations::softplus", "softplus", "one pass, in f32", function("F.softplus"),
            _narrow),
     Native(f"{_F}softmax::softmax", "softmax", "one pass, in f32", function("F.softmax", ", -1"),
-           lambda case: _narrow(case) or last_axis("x")(case)),
+           narrow("x", -1)),
     Native(f"{_F}decoding::argmax", "argmax", "the first of equals", _argmax, never_empty("x")),
     Native(f"{_F}parallel::all_reduce", "all_reduce", "one device: the value itself", _same,
            alias=(0,)),

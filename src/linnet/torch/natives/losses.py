@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from linnet.backends.expr import UNARY, Expr
-from linnet.backends.predicates import last_axis, one_shard, vocabulary
+from linnet.backends.predicates import filled, one_shard, vocabulary
 from linnet.ir import Op
 from linnet.torch.emit.writer import Writer
 from linnet.torch.natives.basics import function
@@ -49,5 +49,5 @@ NATIVES: tuple[Native, ...] = (
     Native(f"{_L}split_cross_entropy", "linear_cross_entropy", _NOTE,
            _weighted("linear_log_probs", 3), one_shard),
     Native(f"{_L}log_softmax", "log_softmax", "one pass, in f32",
-           function("F.log_softmax", ", -1, dtype=torch.float32"), last_axis("x")),
+           function("F.log_softmax", ", -1, dtype=torch.float32"), filled("x", -1)),
 )  # fmt: skip
