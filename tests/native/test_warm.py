@@ -189,5 +189,5 @@ pub entry main<N: Dim>(x: Tensor[N; f32], at: Tensor[2; f32]) -> Tensor[2; f32] 
         (tmp_path / name).mkdir()
         file = tmp_path / name / "look.linnet"
         file.write_text(text, encoding="utf-8")
-        with pytest.raises(RunError, match=re.escape(str(file))):
+        with pytest.raises(RunError, match=re.escape(str(Path(name, "look.linnet")))):
             load(file, entry="main")(np.zeros(3, np.float32), np.array([0, 5], np.float32))
