@@ -117,3 +117,43 @@ def test_an_op_with_a_gradient_works_its_tables_out(
     assert difference(to_numpy(entry(X)), X * table + np.sqrt(table) + 2 * table) < 1e-5
     slopes = jax.grad(lambda x: entry(x).sum())(jnp.asarray(X))
     assert difference(to_numpy(slopes), np.sin(table) * 7) < 1e-5
+
+
+LAYERED = """
+module m
+fn table() -> Tensor[2; f32] { return exp(cos(cast<f32>(iota<i32>(2)))) }
+op scaled(x: Tensor[2; f32]) -> Tensor[2; f32] { return x * table() }
+block Layer {
+    param w: Tensor[2; f32]
+    pub fn go(x: Tensor[2; f32]) -> Tensor[2; f32] { return sin(scaled(x) + scaled(exp(w))) }
+}
+pub block Model {
+    sub layers: [Layer; 2]
+    pub entry main<K: Dim>(x: Tensor[2; f32], v: Tensor[K; f32]) -> Tensor[2; f32] {
+        var y = x
+        static for layer in layers { y = layer.go(y) }
+        return y + (max[k] v[k])
+    }
+}
+"""
+
+
+@pytest.mark.parametrize("numerics", ["exact", "fast"])
+def test_tables_in_what_layers_keep(tmp_path: Path, numerics: str) -> None:
+    """Python runs the layers: compiled functions, and XLA's options, are inside no other's."""
+    weights = {f"layers.{k}.w": np.array([0.5, -0.5], np.float32) for k in range(2)}
+    program, table = checked(tmp_path, LAYERED), np.exp(np.cos(np.arange(2, dtype=np.float32)))
+    want = X
+    for k in range(2):
+        want = np.sin(want * table + np.exp(weights[f"layers.{k}.w"]) * table)
+    model = linnet.jax.load_source_model(program, root="Model", weights=weights, numerics=numerics)
+    v = np.array([1, 2, 3], np.float32)
+    assert difference(to_numpy(model.run_entry("main", [X, v])), want + 3) < 1e-5
+    for load in (linnet.jax.load_source, linnet.jax.load):
+        entry = load(program, entry="main", root="Model", weights=weights, numerics=numerics)
+        traced = jax.jit(lambda v, entry=entry: entry(X, v))
+        with pytest.raises(linnet.jax.InputError, match="no elements"):
+            traced(v[:0])
+        for count in (2, 1):  # what the first trace put together is no part of it
+            assert difference(to_numpy(traced(v[:count])), want + count) < 1e-5
+        assert difference(to_numpy(entry(X, v)), want + 3) < 1e-5

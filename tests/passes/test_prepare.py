@@ -51,3 +51,8 @@ def test_what_may_fail_waits_for_who_asks(tmp_path: Path) -> None:
         "    for i in 0..turns { y = sin(y) + v }\n"
     )
     assert cosines(lowered(tmp_path, body)) == [1, 2, 3]
+
+
+def test_what_always_runs_does_not_wait_for_a_branch(tmp_path: Path) -> None:
+    body = "    t = step(t, at)\n    y = if on { y + t } else { y }\n    y = sin(y) + t\n"
+    assert cosines(lowered(tmp_path, body * 5)) == [5]

@@ -40,6 +40,10 @@ class Plan:
     stepped: bool
     kept: tuple[Kept, ...] = ()
 
+    @property
+    def prepared(self) -> frozenset[str]:
+        return frozenset((*self.ready, *(k.function for k in self.kept)))
+
 
 def plan(lowered: Lowered, entry: str, *, whole: bool, alone: bool = False) -> Plan:
     """Decides how `entry` runs; with `whole` it is always one program, and `alone` takes nothing

@@ -59,7 +59,7 @@ def prepare(module: Module, *, trainable: bool = False) -> Module:
 @dataclass(eq=False, slots=True)
 class _Group:
     """Values prepared together because they share work; `ops` in program order. Where one may fail,
-    `asked` holds the regions that ask for it."""
+    `asked` holds the outermost regions that ask for it."""
 
     values: list[Value]
     ops: list[Op]
@@ -87,6 +87,7 @@ class _Finder:
     order: dict[Op, int] = field(default_factory=dict)
     chosen: dict[Value, set[Region]] = field(default_factory=dict)  # with who asks for them
     seen: set[tuple[Value, Region]] = field(default_factory=set)
+    outer: dict[Region, Region] = field(default_factory=dict)
 
     def run(self, function: Function) -> list[_Group]:
         for value, region in list(self.region(function.body)):
@@ -97,8 +98,14 @@ class _Finder:
         cone = sorted(self.cone(value), key=self.order.__getitem__)
         total = all(map(self.traits.total, cone))
         work = {op for op in cone if not is_trivial(op) and op.kind != "param"}
-        where = frozenset() if total else frozenset(asked)
-        return _Group([value], cone, self.weights[value], where, work)
+        where = () if total else (r for r in asked if not any(o in asked for o in self.around(r)))
+        return _Group([value], cone, self.weights[value], frozenset(where), work)
+
+    def around(self, region: Region) -> Iterator[Region]:
+        """The regions that run wherever it does."""
+        while (outer := self.outer.get(region)) is not None:
+            yield outer
+            region = outer
 
     def region(self, region: Region) -> Iterator[tuple[Value, Region]]:
         """Marks what is fixed; gives what the operations that are not fixed take, and where."""
@@ -114,6 +121,7 @@ class _Finder:
                 continue
             needed.extend((value, region) for value in op.operands)
             for inner in op.regions:
+                self.outer[inner] = region
                 needed.extend(self.region(inner))
         needed.extend((value, region) for value in region.results)
         return iter(needed)

@@ -30,11 +30,13 @@ class Options:
     """What the text depends on besides the program.
 
     `jitted` names the functions (by key) that are compiled by themselves, `compiler` XLA's options
-    for them; with `donate` they take over the storage of the state they change. `stacked` names
-    the arrays of blocks, by declaring block and name, that are one block whose arrays have a first
-    axis more: loops over those are `lax.scan`. `kept` gives, for functions of a block's parameters
-    alone, the field of the block that holds their result. With `bits` states of 16-bit floats are
-    integers with their bits.
+    for them; with `donate` they take over the storage of the state they change. Where there are
+    options, a runtime compiles those of `prepared`: JAX refuses options inside another program, and
+    a call without arrays does not show that it is in one. `stacked` names the arrays of blocks, by
+    declaring block and name, that are one block whose arrays have a first axis more: loops over
+    those are `lax.scan`. `kept` gives, for functions of a block's parameters alone, the field of
+    the block that holds their result. With `bits` states of 16-bit floats are integers with their
+    bits.
     """
 
     numerics: str = "fast"
@@ -42,6 +44,7 @@ class Options:
     title: str = ""
     jitted: frozenset[str] = frozenset()
     compiler: Mapping[str, object] | None = None
+    prepared: frozenset[str] = frozenset()
     donate: bool = False
     stacked: frozenset[tuple[str, str]] = frozenset()
     kept: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -141,6 +144,8 @@ class ModuleWriter(base.ModuleWriter[Callee]):
     def decorators(self, callee: Callee) -> list[str]:
         """`@jit` for a function that is compiled by itself."""
         if callee.key not in self.options.jitted:
+            return []
+        if self.options.compiler and callee.key in self.options.prepared:
             return []
         how = []
         if callee.size_names:

@@ -78,9 +78,9 @@ class Loaded:
     def alone(self, key: str) -> Callable[..., Any]:
         """A function of the module compiled by itself."""
         run: Callable[..., Any] = self.namespace[self.code.generated.names[key]]
-        if self.code.plan.stepped:
-            return run
         options = compiler_options(self.code.settings)
+        if self.code.plan.stepped and options is None:
+            return run
         return jax.jit(run, compiler_options=options)  # type: ignore[no-any-return]
 
 
@@ -128,7 +128,7 @@ def generate(
             jitted = frozenset((*planned.ready, *(k.function for k in planned.kept)))
     options = Options(
         settings.numerics, settings.trainable, title, jitted,
-        compiler_options(settings) if planned.stepped else None,
+        compiler_options(settings) if planned.stepped else None, planned.prepared,
         settings.donate and planned.stepped, stacked,
         {k.function: k.field for k in planned.kept}, settings.bits,
     )  # fmt: skip

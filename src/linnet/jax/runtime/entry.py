@@ -96,7 +96,8 @@ class Entry:
             return self._program.params(loaded, arrays.get)
         key = loaded.code.stacked, loaded.code.plan.kept
         if key not in self._trees:
-            self._trees[key] = self._program.params(loaded, arrays.get)
+            with jax.ensure_compile_time_eval():  # it outlives a program that is being traced
+                self._trees[key] = self._program.params(loaded, arrays.get)
         return self._trees[key]
 
     def _state(self, held: Flat, loaded: Loaded, checked: Checked, arrays: Flat) -> Any:
