@@ -36,44 +36,55 @@ class Pair:
 
 
 def render(record_file: Path, folder: Path) -> None:
-    """Write `peers.md` and `peers.svg` from the newest measurement of each pair."""
-    newest: dict[tuple[str, str], Pair] = {}
+    """Write `peers.md`, and a plot for each machine, from the newest measurement of each pair on
+    each machine: engines are compared within a run, and numbers of two machines never."""
+    machines: dict[str, dict[tuple[str, str], Pair]] = {}
     for record in results.read(record_file):
+        newest = machines.setdefault(record["machine"], {})
         for own, peer in permutations(record["results"], 2):
             newest[own, peer] = Pair(own, peer, record)
-    grouped = {name: [newest[key] for key in product(group.ours, group.others) if key in newest]
-               for name, group in GROUPS.items()}  # fmt: skip
-    grouped = {name: pairs for name, pairs in grouped.items() if pairs}
-    if not grouped:
+    lines: list[str] = []
+    pictures: dict[str, str] = {}
+    for machine, newest in machines.items():
+        grouped = {name: [newest[key] for key in product(group.ours, group.others) if key in newest]
+                   for name, group in GROUPS.items()}  # fmt: skip
+        grouped = {name: pairs for name, pairs in grouped.items() if pairs}
+        if grouped:
+            plot = f"peers{f'-{len(pictures) + 1}' if pictures else ''}.svg"
+            pictures[plot] = picture(grouped)
+            lines += section(machine, plot, grouped)
+    if not pictures:
         return
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "peers.md").write_text("\n".join(page(grouped)) + "\n", "utf-8")
-    (folder / "peers.svg").write_text(picture(grouped), "utf-8")
+    (folder / "peers.md").write_text("\n".join([*_TOP, *lines]) + "\n", "utf-8")
+    for plot, drawn in pictures.items():
+        (folder / plot).write_text(drawn, "utf-8")
 
 
-def page(groups: Mapping[str, Sequence[Pair]]) -> list[str]:
-    """The report: a table for each run, and what each engine is."""
+_TOP = """\
+# SmolLM2-135M-Instruct beside other engines
+
+Batch 1. The engines of a run take turns, each in a process of its own; best of the rounds, ours
+first. A ratio above 1 says that ours is faster. Made by `python -m bench.peers`.""".splitlines()
+
+
+def section(machine: str, plot: str, groups: Mapping[str, Sequence[Pair]]) -> list[str]:
+    """What one machine measured: a table for each run, and what each engine is."""
     last = next(iter(groups.values()))[-1].record
-    what = (
-        f"{last['machine']}, {last['threads']} threads, batch 1, a prompt of "
-        f"{last['prompt_tokens']} tokens, then {last['new_tokens']} more. The engines of a run "
-        "take turns, each in a process of its own; best of the rounds, ours first. A ratio above 1 "
-        "says that ours is faster. Made by `python -m bench.peers`."
-    )
-    lines = [
-        "# SmolLM2-135M-Instruct beside other engines",
-        "",
-        what,
-        "",
-        "![](peers.svg)",
-    ]
-    lines += ["", "## Ours beside the best peer", "", *best(groups)]
+    tokens = f"a prompt of {last['prompt_tokens']} tokens, then {last['new_tokens']} more"
+    lines = ["", f"## {machine}", "", f"{last['threads']} threads, {tokens}.", "", f"![]({plot})"]
+    lines += ["", "### Ours beside the best peer", "", *best(groups)]
     for name, pairs in groups.items():
-        lines += ["", f"## {_TITLES[name]}", "", *table(pairs)]
+        lines += ["", f"### {_TITLES[name]}", "", *table(pairs)]
     abouts = {engine: result["about"] for pairs in groups.values() for pair in pairs
               for engine, result in pair.record["results"].items()}  # fmt: skip
-    lines += ["", "## What ran", "", *(f"- `{n}`: {said}" for n, said in sorted(abouts.items()))]
-    return lines
+    return [
+        *lines,
+        "",
+        "### What ran",
+        "",
+        *(f"- `{n}`: {said}" for n, said in sorted(abouts.items())),
+    ]
 
 
 def best(groups: Mapping[str, Sequence[Pair]]) -> list[str]:

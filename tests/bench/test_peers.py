@@ -138,6 +138,20 @@ def test_the_newest_measurement_is_shown(tmp_path: Path) -> None:
     assert drawn.tag.endswith("svg")
 
 
+def test_machines_are_not_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own, peer = GROUPS["f32"].names[:2]
+    store, out = tmp_path / "peers.json", tmp_path / "out"
+    for name, rate in (("one", 10.0), ("two", 50.0), ("one", 30.0)):
+        monkeypatch.setattr(results, "machine", lambda name=name: name)
+        results.append(store, record(own, peer, rate))
+    render(store, out)
+    first, second = (out / "peers.md").read_text().split("## two\n")
+    assert "## one\n" in first and "30.0 : 20.0" in first and "50.0" not in first
+    assert "50.0 : 20.0" in second and "30.0" not in second and "10.0 :" not in second
+    assert "![](peers.svg)" in first and "![](peers-2.svg)" in second
+    assert {p.name for p in out.iterdir()} == {"peers.md", "peers.svg", "peers-2.svg"}
+
+
 def test_bars_are_as_long_as_their_values() -> None:
     text = bars([("rate", [("f32", [Bar("a & b", 50, True), Bar("c", 25, False)])])])
     drawn = ET.fromstring(text)
