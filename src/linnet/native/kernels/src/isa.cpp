@@ -59,6 +59,11 @@ Isa detect() {
     return Isa::amx;
 }
 
+[[maybe_unused]] bool is_amd() {
+    uint32_t a, b, c, d;
+    return __get_cpuid(0, &a, &b, &c, &d) && b == signature_AMD_ebx && c == signature_AMD_ecx && d == signature_AMD_edx;
+}
+
 #else
 
 Isa detect() { return Isa::portable; }
@@ -81,7 +86,7 @@ Table make(int level) {
     if (level >= 3) fill_avx512_vnni(t);
 #endif
 #if !defined(LINNET_WITHOUT_BF16)
-    if (level >= 4) fill_avx512_bf16(t);
+    if (level >= 4) fill_avx512_bf16(t, is_amd());
 #endif
 #if !defined(LINNET_WITHOUT_AMX)
     if (level >= 5) fill_amx(t);

@@ -51,12 +51,12 @@ static void narrow_all(const float* x, int64_t n, bf16* y) {
 
 namespace linnet {
 
-void fill_avx512_bf16(Table& t) {
+void fill_avx512_bf16(Table& t, bool amd) {
     avx512_bf16::fill_rows(t);
     avx512_bf16::fill_linear(t);
     avx512_bf16::fill_attention(t);
     avx512_bf16::fill_recurrent(t);
-    avx512_bf16::fill_bf16(t);
+    avx512_bf16::fill_bf16(t, amd);
     t.narrow = avx512_bf16::narrow_all;
 }
 

@@ -163,7 +163,7 @@ void fill_portable(Table&);
 void fill_avx2(Table&);
 void fill_avx512(Table&);
 void fill_avx512_vnni(Table&);
-void fill_avx512_bf16(Table&);
+void fill_avx512_bf16(Table&, bool amd);
 void fill_amx(Table&);
 #endif
 
